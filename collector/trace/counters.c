@@ -7,6 +7,8 @@
 #include "base/array.h"
 
 #define FIRST_SHIFT      10
+#define TIME_MAX         (1ull << 62) /* ns; later events are not counted */
+#define SERIES_MAX       8192
 #define BUCKETS_MIN      16
 #define EVENTS_A_COUNTER 10 /* a counter value takes a fifth of an event's text: about 2 % */
 
@@ -59,10 +61,18 @@ static inline uint32_t bucket_of(struct counters *c, uint64_t ns)
     return (uint32_t)(ns >> c->shift);
 }
 
-void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
-                        double rate)
+/* Returns the time since the first bucket's begin. */
+static uint64_t since(const struct counters *c, uint64_t ns)
 {
-    if (end_ns > COUNTER_TIME_MAX)
+    return ns > c->from_ns ? ns - c->from_ns : 0;
+}
+
+void counters_span(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
+                   double rate)
+{
+    begin_ns = since(c, begin_ns);
+    end_ns = since(c, end_ns);
+    if (!s || begin_ns >= end_ns || end_ns > TIME_MAX)
         return;
     uint32_t last = bucket_of(c, end_ns);
     while (begin_ns < end_ns) {
@@ -83,8 +93,8 @@ static void hold(struct series *s, uint32_t end)
 void counters_instant(struct counters *c, struct series *s, uint64_t at_ns, double amount)
 {
     bool is_before = at_ns < c->from_ns;
-    at_ns = counters_since(c, at_ns);
-    if (!s || at_ns > COUNTER_TIME_MAX)
+    at_ns = since(c, at_ns);
+    if (!s || at_ns > TIME_MAX)
         return;
     uint32_t at = bucket_of(c, at_ns);
     if (!s->is_level) {
@@ -100,8 +110,8 @@ void counters_instant(struct counters *c, struct series *s, uint64_t at_ns, doub
 
 uint32_t counters_finish(struct counters *c, uint64_t end_ns, uint64_t events)
 {
-    end_ns = counters_since(c, end_ns);
-    uint32_t used = bucket_of(c, end_ns < COUNTER_TIME_MAX ? end_ns : COUNTER_TIME_MAX) + 1;
+    end_ns = since(c, end_ns);
+    uint32_t used = bucket_of(c, end_ns < TIME_MAX ? end_ns : TIME_MAX) + 1;
     while (used > BUCKETS_MIN && (uint64_t)used * c->count > events / EVENTS_A_COUNTER) {
         widen(c);
         used = (used + 1) / 2;

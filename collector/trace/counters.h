@@ -4,7 +4,7 @@
  * memory, launches. Time is divided into buckets of 2^n ns; the width doubles when an event is
  * later than the last bucket. So nothing must be known in advance, and output is bounded. A
  * selection's buckets begin with it; the first one includes earlier values (for a level, the last).
- * Memory: 2 KiB for each of SERIES_MAX series.
+ * Memory: 2 KiB for each series, of which there are at most 8192.
  */
 #ifndef GPUPROF_COLLECTOR_COUNTERS_H
 #define GPUPROF_COLLECTOR_COUNTERS_H
@@ -12,9 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COUNTER_BUCKETS  512
-#define COUNTER_TIME_MAX (1ull << 62) /* ns; later events are not counted */
-#define SERIES_MAX       8192
+#define COUNTER_BUCKETS 512
 
 struct series {
     bool is_level;                /* a state that lasts until the next value; else sums */
@@ -38,30 +36,9 @@ void counters_release(struct counters *c);
 /* Adds a series, which the counters own. Returns NULL without memory or room. */
 struct series *counters_add(struct counters *c, bool is_level);
 
-/* Returns the time since the first bucket's begin. */
-static inline uint64_t counters_since(const struct counters *c, uint64_t ns)
-{
-    return ns > c->from_ns ? ns - c->from_ns : 0;
-}
-
-/* The slow path of counters_span, with times from counters_since. */
-void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
-                        double rate);
-
 /* Adds `rate` per ns from `begin_ns` to `end_ns`; `s` may be NULL. */
-static inline void counters_span(struct counters *c, struct series *s, uint64_t begin_ns,
-                                 uint64_t end_ns, double rate)
-{
-    begin_ns = counters_since(c, begin_ns);
-    end_ns = counters_since(c, end_ns);
-    uint64_t bucket = begin_ns >> c->shift;
-    if (!s || begin_ns >= end_ns)
-        return;
-    if (bucket == end_ns >> c->shift && bucket < COUNTER_BUCKETS)
-        s->parts[bucket] += (float)(rate * (double)(int64_t)(end_ns - begin_ns));
-    else
-        counters_span_long(c, s, begin_ns, end_ns, rate);
-}
+void counters_span(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
+                   double rate);
 
 /* Adds `amount` at once; for a level, its value from now on. `s` may be NULL. */
 void counters_instant(struct counters *c, struct series *s, uint64_t at_ns, double amount);
