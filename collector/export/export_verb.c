@@ -146,11 +146,6 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     return code == EXIT_OK ? closed : code;
 }
 
-static bool is_packed(const char *path)
-{
-    return path && output_plain_length(path, strlen(path)) != strlen(path);
-}
-
 /* Export's formats come before merge's traces: they take precedence for a file name. */
 static void all_names(char *text)
 {
@@ -180,7 +175,8 @@ static enum exit_code export_verb_check(const struct export_format *format,
     if (!format)
         return usage_error(VERB ": %s: unknown file type; the formats are: %s", path, names);
     if (format->create && !format->is_rows &&
-        (is_stream || is_packed(path) || (stat(path, &status) == 0 && !S_ISREG(status.st_mode))))
+        (is_stream || output_plain_length(path, strlen(path)) != strlen(path) ||
+         (stat(path, &status) == 0 && !S_ISREG(status.st_mode))))
         return usage_error(VERB ": %s needs a regular, uncompressed file; name one, such as -o "
                                 "profile.%s",
                            format->file.name, format->file.ending);

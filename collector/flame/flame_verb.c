@@ -63,7 +63,7 @@ static enum exit_code gather(struct flame *f, struct stack_costs *costs,
     return code == EXIT_OK ? selection_check(selection, "flame") : code;
 }
 
-/* `compared` is NULL for the graph of one recording. */
+/* Adds the graph of an open recording to the comparison, or writes it (NULL). */
 static enum exit_code flame_recording(struct recording *rec, const struct options *options,
                                       struct flame_diff *compared, enum flame_side side)
 {
