@@ -196,13 +196,6 @@ static struct idle_place named(const struct kernel_name *name)
         .word = (uintptr_t)name, .function = IDLE_NONE, .kind = name ? IDLE_WORD_NAME : 0};
 }
 
-static struct idle_place place_of_op(const struct op *op)
-{
-    if (op->text)
-        return named(op->text);
-    return (struct idle_place){.word = op->name, .function = IDLE_NONE, .kind = IDLE_WORD_OP};
-}
-
 static inline void set_place(struct idle_entry *call, const struct slice *s)
 {
     struct idle_place *place = &call->place;
@@ -210,7 +203,7 @@ static inline void set_place(struct idle_entry *call, const struct slice *s)
     const struct range *range = op ? NULL : walk_range(s, false);
     uint32_t own = s->event.record->stack_id;
     const struct op *around = own ? NULL : ops_with_stack(&s->walk->ops, s->event.thread);
-    *place = op ? place_of_op(op) : named(range ? range->text : NULL);
+    *place = named(op ? op->text : range ? range->text : NULL);
     place->stack = around ? around->stack : own;
     place->function = s->event.function->index;
     call->since_ns = around ? around->begin_ns : op ? op->begin_ns : range ? range->begin_ns : 0;
@@ -381,7 +374,7 @@ int idle_take_op(struct idle *d, const struct slice *s)
     int error = 0;
     if (s->op_change == OP_CLOSED && !op->is_moved && (op_works(op) || op_is_label(op)) &&
         d->way.threads[op->thread->index])
-        ended(d->way.threads[op->thread->index], place_of_op(op), op->begin_ns, op->end_ns);
+        ended(d->way.threads[op->thread->index], named(op->text), op->begin_ns, op->end_ns);
     if (old && is_loader(old))
         error = load(d, old->thread, old->text, false, old->begin_ns, s->event.begin_ns);
     if (error < 0 || s->op_change == OP_SAME || s->op_change == OP_LEFT || op->is_traced ||

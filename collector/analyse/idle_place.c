@@ -30,14 +30,10 @@ static const char *waited_for(const struct walk *w, const struct idle_row *row,
 }
 
 /* The operator or range of the place; NULL if it is none, or has no name. */
-static const struct kernel_name *idle_place_around(const struct walk *w, const struct idle_row *row)
+static const struct kernel_name *idle_place_around(const struct idle_place *place)
 {
-    const struct idle_place *place = &row->place;
-    switch (place->kind) {
-    case IDLE_WORD_NAME: return (const struct kernel_name *)(uintptr_t)place->word;
-    case IDLE_WORD_OP: return kernel_name_of(&w->names[row->process].ops.names, place->word);
-    default: return NULL;
-    }
+    return place->kind == IDLE_WORD_NAME ? (const struct kernel_name *)(uintptr_t)place->word
+                                         : NULL;
 }
 
 /* The name of a place that is no line; may be made in `made`. */
@@ -46,7 +42,7 @@ static const char *idle_place_name_of(const struct walk *w, const struct idle_ro
 {
     const struct idle_place *place = &row->place;
     const struct function_table *functions = &w->rec->reader.functions;
-    const struct kernel_name *name = idle_place_around(w, row);
+    const struct kernel_name *name = idle_place_around(&row->place);
     if (place->kind == IDLE_WORD_OURS)
         return (const char *)(uintptr_t)place->word;
     if (place->kind == IDLE_WORD_DEVICE)
@@ -82,7 +78,7 @@ static char *end_text(const struct walk *w, struct place_lines *lines, const str
     const char *line, *name = idle_place_name_of(w, row, made);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
-    *is_known |= line || idle_place_around(w, row);
+    *is_known |= line || idle_place_around(&row->place);
     const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
     int shown = line ? (int)(caller ? caller - line : (ptrdiff_t)strlen(line)) : 0;
     bool is_call = line && row->place.function < functions->count;
@@ -206,7 +202,7 @@ static char *idle_place_own_text(const struct walk *w, struct place_lines *lines
     const char *line;
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
-    bool is_around = !line && !row->did && idle_place_around(w, row);
+    bool is_around = !line && !row->did && idle_place_around(&row->place);
     /* Time that lies in the operator or range around the call is that one's. */
     if (row->place.from_function && (row->place.side == IDLE_BEFORE || !is_around))
         return between_text(w, lines, row, is_known);
@@ -364,16 +360,11 @@ int work_place_of(struct walk *w, const struct correlated_call *call, struct idl
     *place = (struct idle_place){.stack = call->stack, .function = IDLE_NONE};
     while ((op = survey_op(survey, call, &at, &error)) && !op_scope_works(op->scope))
         ;
-    if (op) {
-        place->kind = op->text ? IDLE_WORD_NAME : IDLE_WORD_OP;
-        place->word = op->text ? (uintptr_t)op->text : op->name;
-    }
     const struct range_node *range =
         !op && error == 0 && call->range ? survey_range(survey, call->range, &error) : NULL;
-    if (range && range->text) {
-        place->kind = IDLE_WORD_NAME;
-        place->word = (uintptr_t)range->text;
-    }
+    const struct kernel_name *text = op ? op->text : range ? range->text : NULL;
+    place->kind = text ? IDLE_WORD_NAME : IDLE_WORD_NONE;
+    place->word = (uintptr_t)text;
     return error;
 }
 

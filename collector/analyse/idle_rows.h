@@ -30,7 +30,6 @@ static inline bool idle_cause_is_split(enum idle_cause cause)
 /* What `word` of a place is. The word names the place if no stack with a line does. */
 enum idle_word {
     IDLE_WORD_NONE,
-    IDLE_WORD_OP,       /* the number of an operator's name */
     IDLE_WORD_NAME,     /* a view of a struct kernel_name: an operator's, a label's, a range's */
     IDLE_WORD_OURS,     /* a view of a fixed text, shown alone */
     IDLE_WORD_DEVICE,   /* the device waited for: process index, and the device above 32 bits */
