@@ -437,8 +437,6 @@ int idle_held_add(struct idle_held *h, const struct idle_gap *gap)
 {
     if (!ARRAY_ROOM(h->gaps, h->count, h->capacity, 16))
         return GPUPROF_NO_MEMORY;
-    h->busy_ns = h->count ? h->busy_ns : gap->busy_ns;
-    h->compute_ns = h->count ? h->compute_ns : gap->compute_ns;
     h->gaps[h->count++] = *gap;
     return 0;
 }
@@ -461,7 +459,7 @@ int idle_held_give(const struct idle *d, struct idle_held *h, uint64_t busy_ns,
         bool is_soon = g->call.end_ns <= call_ns && idle_ns < ns / SOON_PART;
         g->is_given = is_soon || call_ns <= g->begin_ns + ns / 2;
         if (call_ns > g->begin_ns)
-            idle_ns += (call_ns < g->end_ns ? call_ns : g->end_ns) - g->begin_ns;
+            idle_ns += min_of(call_ns, g->end_ns) - g->begin_ns;
     }
     for (uint32_t i = 0; i < h->count; i++) {
         if (h->gaps[i].is_given && error == 0)
@@ -478,8 +476,6 @@ int idle_held_charge(const struct idle *d, struct idle_held *h, const struct idl
 {
     struct idle_gap gap = h->gaps[0];
     gap.end_ns = h->gaps[h->count - 1].end_ns;
-    gap.busy_ns = h->busy_ns;
-    gap.compute_ns = h->compute_ns;
     gap.parts = h->gaps;
     gap.part_count = h->count;
     gap.call = *call;

@@ -148,7 +148,6 @@ struct idle_gap {
 struct idle_held {
     struct idle_gap *gaps; /* owned */
     uint32_t count, capacity;
-    uint64_t busy_ns, compute_ns; /* of the first gap, also if it is no longer held */
 };
 
 /* The waits of a device for other ranks, stored consecutively in a spool. */
