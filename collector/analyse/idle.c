@@ -147,17 +147,22 @@ void idle_release(struct idle *d)
     *d = (struct idle){.walk = d->walk, .way.steps = d->way.steps};
 }
 
+static __attribute__((noinline)) void begin_process(struct idle *d, const struct process *process)
+{
+    uint64_t start_ns = process_start_ns(process);
+    uint64_t first_ns = d->walk->first_ns[process->index]; /* 0: no event yet */
+    d->way.processes[process->index].begin_ns =
+        start_ns && start_ns < first_ns ? start_ns : first_ns;
+}
+
 /* The state of the event's process; notes the steps that have begun since the last event. */
-static struct idle_process *process_of(struct idle *d, const struct event *e)
+static inline struct idle_process *process_of(struct idle *d, const struct event *e)
 {
     struct idle_process *p = &d->way.processes[e->process->index];
+    if (!p->begin_ns)
+        begin_process(d, e->process);
     if (d->way.steps && d->way.steps->made != d->way.marks_made)
         idle_start_mark(d);
-    if (!p->begin_ns) {
-        uint64_t start_ns = process_start_ns(e->process);
-        uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: no event yet */
-        p->begin_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
-    }
     return p;
 }
 
