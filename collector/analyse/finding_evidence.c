@@ -184,8 +184,7 @@ static uint32_t count_waiters(const struct findings *f, const struct evidence *e
     return count;
 }
 
-/* Describes waits for a rank: who waited, at which collective it was late, and from where. Returns
- * 0 or GPUPROF_NO_MEMORY. */
+/* Describes waits for a rank: who waited, at which collective it was late, and from where. */
 static int wait_text(const struct findings *f, const struct evidence *e, char **text)
 {
     const struct process *late = f->walk->rec->processes[(uint32_t)e->all.row->place.word];
@@ -201,7 +200,7 @@ static int wait_text(const struct findings *f, const struct evidence *e, char **
     return error == 0 && !*text ? GPUPROF_NO_MEMORY : error;
 }
 
-/* Fills a row. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Fills a row. */
 static int make_row(const struct findings *f, const struct evidence *e, struct finding_row *made)
 {
     const struct idle_row *row = e->all.row;
@@ -336,7 +335,7 @@ static int add_row(const struct findings *f, const struct idle_row *row, struct 
     return !new.is.name ? GPUPROF_NO_MEMORY : error < 0 ? error : pushed;
 }
 
-/* Returns 0 or GPUPROF_NO_MEMORY; call candidates_release in both cases. */
+/* Call candidates_release in any case. */
 static int find_candidates(const struct findings *f, const struct finding *to, uint32_t place,
                            struct candidates *c)
 {

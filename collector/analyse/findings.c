@@ -44,7 +44,7 @@ int finding_sums_find(struct finding_sums *s, const struct finding_sum *sum, uin
     return KEY_MAP_ITEM(&s->places, key, s->rows, s->count, s->rows_max, &new, recent);
 }
 
-/* Adds who is missing: the rank that waits is not the late one. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Adds who is missing: the rank that waits is not the late one. */
 static int report_missing(const struct collectives *c, const struct process *waits, char **where)
 {
     char who[RANK_TITLE_BYTES];
