@@ -93,32 +93,30 @@ static int stream_of(struct finding_gpu *g, const struct process *p, const struc
     return error;
 }
 
-/* Sets *place to the name's index + 1. Names beyond the limit count as unnamed. */
-static int place_name(struct finding_gpu *g, const struct kernel_name *name, uint32_t *place)
+/* Sets *index to the index of a name; 0: unnamed, or beyond the limit. */
+static int index_name(struct finding_gpu *g, const struct kernel_name *name, uint32_t *index)
 {
     struct key key = {MAP_NAME, (uintptr_t)name, 0};
-    uint32_t before = g->name_count;
-    int error =
-        KEY_MAP_ITEM(&g->places, key, g->names, g->name_count, FOUND_NAMES_MAX, NULL, place);
+    uint32_t before = g->name_count, number = 0;
+    int error = name ? KEY_MAP_ITEM(&g->places, key, g->names, g->name_count, FOUND_NAMES_MAX, NULL,
+                                    &number)
+                     : 0;
     if (g->name_count > before)
         g->names[before] = (struct found_name){name, kernel_class_of(name)};
-    *place = *place ? *place : 1;
+    *index = number ? number - 1 : 0;
     return error;
 }
 
-/* Sets *place to the index + 1 of the kernel's name; 0: none. */
 static inline __attribute__((always_inline)) int
-finding_gpu_name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+finding_gpu_name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *index)
 {
     struct found_recent *recent = &g->recent[(number ^ (uint64_t)p->index << 4) % FOUND_RECENT];
-    *place = recent->name;
+    *index = recent->name;
     if (recent->name && recent->number == number && recent->process == p->index)
         return 0;
-    const struct kernel_name *name = walk_kernel(g->walk, p, number);
-    *place = 0;
-    int error = name ? place_name(g, name, place) : 0;
-    if (error == 0 && *place)
-        *recent = (struct found_recent){.process = p->index, .name = *place, .number = number};
+    int error = index_name(g, walk_kernel(g->walk, p, number), index);
+    if (error == 0 && *index)
+        *recent = (struct found_recent){.process = p->index, .name = *index, .number = number};
     return error;
 }
 
@@ -404,9 +402,9 @@ int finding_gpu_take(void *context, const struct slice *s)
         error = finding_gpu_name_of(g, e->process, record_arg(r, KERNEL_NAME_INDEX), &name);
     if (error < 0)
         return error;
-    return r->type == RECORD_KERNEL ? finding_gpu_take_kernel(g, stream, name ? name - 1 : 0, where,
-                                                              e->begin_ns, e->end_ns)
-                                    : take_other(g, e, stream, where);
+    return r->type == RECORD_KERNEL
+               ? finding_gpu_take_kernel(g, stream, name, where, e->begin_ns, e->end_ns)
+               : take_other(g, e, stream, where);
 }
 
 /* Tensor cores came with compute capability 7.0. */
@@ -487,13 +485,9 @@ bool finding_gpu_is_copy(uint64_t what)
 int finding_gpu_name(struct finding_gpu *g, const char *raw, uint32_t *what)
 {
     const struct kernel_name *name = NULL;
-    uint32_t place = 0;
     int error =
         raw ? kernel_name_intern(&g->walk->kernels, (const uint8_t *)raw, strlen(raw), &name) : 0;
-    if (error == 0 && name)
-        error = place_name(g, name, &place);
-    *what = place ? place - 1 : 0;
-    return error;
+    return error < 0 ? error : index_name(g, name, what);
 }
 
 const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,

@@ -184,7 +184,7 @@ struct found_name {
 /* A kernel's name that was looked up. */
 struct found_recent {
     uint32_t process;
-    uint32_t name; /* index + 1; 0: free */
+    uint32_t name; /* index; 0: free */
     uint64_t number;
 };
 
