@@ -200,7 +200,8 @@ static enum match match_of(const struct member *members, uint32_t count, enum ra
     return is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
 }
 
-static void mean(struct rank_numbers *n, const uint32_t *list, uint32_t count, uint64_t *number)
+static void translate(struct rank_numbers *n, const uint32_t *list, uint32_t count,
+                      uint64_t *number)
 {
     n->has_failed |= *number >= count;
     *number = *number < count ? list[*number] : 0;
@@ -213,9 +214,9 @@ static struct span kernel_of(const struct comer *c)
     struct span kernel = c->kernel;
     struct rank_numbers *n = c->sequence->kernels.numbers;
     if (n) {
-        mean(n, n->kinds, n->kind_count, &kernel.numbers[KERNEL_KIND]);
-        mean(n, n->places, n->place_count, &kernel.numbers[KERNEL_IDLE_PLACE]);
-        mean(n, n->places, n->place_count, &kernel.numbers[KERNEL_WORK_PLACE]);
+        translate(n, n->kinds, n->kind_count, &kernel.numbers[KERNEL_KIND]);
+        translate(n, n->places, n->place_count, &kernel.numbers[KERNEL_IDLE_PLACE]);
+        translate(n, n->places, n->place_count, &kernel.numbers[KERNEL_WORK_PLACE]);
     }
     return kernel;
 }
