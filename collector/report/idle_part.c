@@ -272,6 +272,7 @@ static int add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_n
     for (; error == 0 && part_get_row(p, sequence_fields, &s); s = (struct rank_sequence){0}) {
         uint32_t place = 0;
         s.kernels = get_spans(p, n);
+        p->has_failed |= !n->kind_count; /* each kernel has a kind */
         if (p->has_failed)
             return 0;
         error = idle_ranks_sequence(ranks, s.device, s.communicator, s.name,
