@@ -139,17 +139,13 @@ static void add_window(const struct energy_report *e, struct energy_row *row,
     row->error_mj += energy.error;
 }
 
-/* Adds a row for each name, up to the limit. */
+/* Adds a row for each name. */
 static int add_ranges(struct energy_report *e)
 {
     int error = 0;
     if (e->window_count)
         qsort(e->windows, e->window_count, sizeof *e->windows, compare_windows);
     for (uint32_t i = 0; error == 0 && i < e->window_count;) {
-        if (e->count >= ENERGY_ROWS_MAX) {
-            e->beyond += e->window_count - i;
-            break;
-        }
         struct energy_row row = {.kind = ENERGY_OF_RANGE, .text = e->windows[i].text};
         for (; i < e->window_count && e->windows[i].text == row.text; i++)
             add_window(e, &row, &e->windows[i]);

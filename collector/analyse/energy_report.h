@@ -16,7 +16,6 @@
 
 #define ENERGY_WINDOWS_MAX (1u << 16)
 #define ENERGY_WINDOW_NS   20000000u /* no known counter changes more often */
-#define ENERGY_ROWS_MAX    4096
 
 enum energy_kind { ENERGY_OF_RUN, ENERGY_OF_STEPS, ENERGY_OF_RANGE };
 
@@ -47,7 +46,7 @@ struct energy_report {
     const struct device_report *devices; /* a view */
     struct energy_window *windows;       /* owned */
     uint32_t window_count;
-    uint64_t beyond;         /* ranges beyond the limits */
+    uint64_t beyond;         /* ranges beyond the limit */
     struct energy_row *rows; /* owned */
     uint32_t count;
 };
