@@ -316,14 +316,13 @@ int idle_totals(const struct walk *w, struct place_lines *lines, const struct id
     for (uint32_t i = 0; i < *count; i++) {
         struct idle_total *last = kept ? &totals[kept - 1] : NULL;
         const struct idle_row *row = &rows->list[totals[i].longest];
-        bool is_new = !last || by_cause_and_place(last, &totals[i]) != 0;
-        bool is_same = row->device == device;
-        device = row->device;
-        if (is_new) {
+        if (!last || by_cause_and_place(last, &totals[i]) != 0) {
             totals[kept++] = totals[i];
+            device = row->device;
             continue;
         }
-        last->devices += !is_same;
+        last->devices += row->device != device;
+        device = row->device;
         last->has_processes |= rows->list[last->longest].process != row->process;
         if (by_longest(rows->list, totals[i].longest, last->longest) < 0)
             last->longest = totals[i].longest;
