@@ -161,7 +161,7 @@ struct candidates {
 static bool is_evidence(const struct findings *f, const struct finding *found, uint32_t place,
                         const struct idle_row *row)
 {
-    enum finding_id id = (enum finding_id)(found->kind - finding_kinds);
+    enum finding_id id = finding_id_of(found);
     if (id == FINDING_STRAGGLER)
         return row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE &&
                (uint32_t)row->place.word == found->process->index;
@@ -339,7 +339,7 @@ static int add_row(const struct findings *f, const struct idle_row *row, struct 
 static int find_candidates(const struct findings *f, const struct finding *to, uint32_t place,
                            struct candidates *c)
 {
-    enum finding_id kind = (enum finding_id)(to->kind - finding_kinds);
+    enum finding_id kind = finding_id_of(to);
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < f->gpu.sums.count; i++)
         if (f->gpu.sums.rows[i].kind == kind && f->gpu.sums.rows[i].device == place)
@@ -376,7 +376,7 @@ int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t 
     uint32_t count = 0;
     int error = find_candidates(f, to, place, &all);
     const struct candidate *next = all.list, *end = next ? next + all.count : NULL;
-    if (to->kind != &finding_kinds[FINDING_STRAGGLER]) /* its cost is a mean of ranks' waits */
+    if (finding_id_of(to) != FINDING_STRAGGLER) /* its cost is a mean of ranks' waits */
         share_out(&all, to->ns);
     if (error == 0 && all.count) {
         qsort(all.list, all.count, sizeof *all.list, by_place);

@@ -59,6 +59,11 @@ struct finding {
     } says;               /* extra facts for its sentence */
 };
 
+static inline enum finding_id finding_id_of(const struct finding *f)
+{
+    return (enum finding_id)(f->kind - finding_kinds);
+}
+
 /* Is its share one of the whole time? True for what happens once. */
 static inline bool finding_is_of_all(const struct finding_kind *kind)
 {

@@ -36,38 +36,32 @@ static bool is_function(const char *place)
     return in && !strchr(in, ' ') && !line_in(place);
 }
 
-static bool findings_print_is_of(const struct finding *f, enum finding_id id)
+/* Does its next command record stacks, to get lines for it? Otherwise other commands help. */
+static bool records(const struct finding *f)
 {
-    return f->kind == &finding_kinds[id];
-}
-
-/* The stacks to record to get lines for it; NULL: other commands help. */
-static const char *recorded_next(const struct finding *f)
-{
-    const char *next = f->next ? f->next : f->kind->next;
-    return strstr(next, "--backtrace=") || findings_print_is_of(f, FINDING_HOST_BOUND) ? next
-                                                                                       : NULL;
+    return strstr(f->next ? f->next : f->kind->next, "--backtrace=") ||
+           finding_id_of(f) == FINDING_HOST_BOUND;
 }
 
 /* The next command. It records nothing anew if the line is known, or the function and recording
  * would not show more. */
 static const char *finding_next(const struct finding *f)
 {
-    const char *next = recorded_next(f), *line = line_in(f->where);
-    if (!next)
-        return f->next ? f->next : f->kind->next;
+    const char *next = f->next ? f->next : f->kind->next, *line = line_in(f->where);
+    enum finding_id id = finding_id_of(f);
+    if (!records(f))
+        return next;
     if (f->row_count && f->rows[0].is_of_minor) /* what did the others do meanwhile? */
         return "gpuprof merge -o trace.json DATA";
-    if (findings_print_is_of(
-            f, FINDING_HOST_BOUND)) /* the line before the next call is not the one that ran */
+    if (id == FINDING_HOST_BOUND) /* the line before the next call is not the one that ran */
         return f->row_count && f->rows[0].did ? "gpuprof report --table=idle_host DATA" : next;
     if (!line && !is_function(f->where))
         return next;
     /* The cost lies between calls; tables of calls show only their own time. */
-    if (findings_print_is_of(f, FINDING_SYNC_IN_LOOP))
+    if (id == FINDING_SYNC_IN_LOOP)
         return "gpuprof report --table=idle DATA";
     bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
-    if (is_python && findings_print_is_of(f, FINDING_LAUNCH_BOUND)) /* operators help, too */
+    if (is_python && id == FINDING_LAUNCH_BOUND) /* operators help, too */
         return next;
     return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
 }
@@ -85,13 +79,12 @@ const char *finding_title(const struct finding *f)
 
 static char *finding_advice(const struct finding *f)
 {
-    return text_printf("%s%s%s", f->kind->advice,
-                       is_function(f->where) && recorded_next(f)
-                           ? " Compile the program with -g to see its lines."
-                           : "",
-                       f->says.lacks_ranks ? " Or ranks that are not here came late: report on "
-                                             "all ranks to see which."
-                                           : "");
+    return text_printf(
+        "%s%s%s", f->kind->advice,
+        is_function(f->where) && records(f) ? " Compile the program with -g to see its lines." : "",
+        f->says.lacks_ranks ? " Or ranks that are not here came late: report on "
+                              "all ranks to see which."
+                            : "");
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
