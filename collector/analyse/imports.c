@@ -69,14 +69,17 @@ static int place_row(struct sums *s, struct sums_row *row, void *context)
     int error = 0;
     (void)context;
     for (uint32_t i = count; error == 0 && i > 0; i--) {
-        bool is_inner = i == count;
+        bool is_inner = i == count, is_again = false;
+        for (uint32_t k = i; k < count; k++)
+            is_again |= modules[k] == modules[i - 1]; /* it imports itself */
         uint64_t values[SUMS_VALUES] = {[SEEN] = row->values[SEEN]};
         for (unsigned of = CPU; of <= GAPS; of += 2) {
             values[of + 1] = row->values[of + 1];
             values[of] = is_inner ? values[of + 1] : 0;
         }
         values[ORDER] = values[CPU_ALL] + values[OS_ALL];
-        error = sums_row_add(s, (struct key){sums_text(s, modules[i - 1]->raw), 0, 0}, values);
+        if (!is_again)
+            error = sums_row_add(s, (struct key){sums_text(s, modules[i - 1]->raw), 0, 0}, values);
     }
     return error;
 }
