@@ -4,33 +4,50 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/message.h"
+#include "base/array.h"
+#include "base/numbers.h"
 #include "clocks/clock_fit.h"
 #include "error.h"
-#include "resolve/collective_ends.h"
+#include "resolve/collective.h"
+#include "resolve/event_walk.h"
+
+#define SOME_OPEN_BYTES_MAX (64ull << 20) /* of one process */
+#define COLLECTIVES_MIN     4             /* fewer cannot be checked */
+#define WEAKEST             4 /* a host with fewer than 1/4 of the largest count waits */
 
 /* A part of a long recording is enough, unless it has too few collectives. */
 #define WINDOWS   64
 #define WINDOW_NS 2000000000ull
 #define ENOUGH    (4 * WINDOWS) /* collectives of each host */
 
-/* The correction of a host's wall clock. */
-struct moved {
-    const struct clock_fit *fit; /* NULL: unchanged */
-    uint64_t at_ns;              /* origin of the fit's times ... */
-    int64_t gap_ns;              /* ... and gaps */
-    uint64_t from_ns, to_ns;     /* time of its processes' records, by that clock */
+/* When a collective ended on a host: at the first end among its ranks, as an end may be late. */
+struct collective_end {
+    uint64_t communicator;
+    uint64_t number; /* on it */
+    uint64_t end_ns;
+    uint64_t moment_ns; /* median over the aligned hosts; 0: none took part */
+    uint32_t host;
+};
+
+struct aligned_host {
+    bool is_aligned;
+    bool is_moved;           /* `fit` corrects its clock */
+    uint64_t from_ns, to_ns; /* time of its processes' records, by that clock */
+    uint64_t at_ns;          /* origin of the fit's times ... */
+    int64_t gap_ns;          /* ... and gaps */
+    uint32_t shared;         /* its collectives with aligned hosts */
+    struct clock_fit fit;
 };
 
 struct alignment {
     struct recording *rec;
-    struct collective_ends ends;
-    struct common_moments moments;
-    struct clock_fit *fits; /* owned; by host */
-    struct moved *moved;    /* likewise */
-    uint32_t contradiction; /* a host whose samples contradict each other; host_count: none */
-    uint32_t root;          /* host to which others are being aligned */
-    uint64_t others_ns;     /* uncertainty of the least certain aligned host */
+    uint64_t from_ns, every_ns;  /* reads WINDOW_NS of each `every_ns`; 0: everything */
+    struct collective_end *ends; /* owned; by communicator, number, host */
+    uint32_t end_count;
+    unsigned thinned;           /* after the first ones, one of 2^n collectives is stored */
+    struct aligned_host *hosts; /* owned */
+    uint32_t contradiction;     /* a host whose samples contradict each other; host_count: none */
+    uint32_t root;              /* host to which others are being aligned */
 };
 
 /* Times of a hostile file may be anything, so the difference is modulo 2^64. */
@@ -39,26 +56,136 @@ static int64_t difference(uint64_t later_ns, uint64_t earlier_ns)
     return (int64_t)(later_ns - earlier_ns);
 }
 
-static int64_t gap_at(const struct moved *m, uint64_t ns)
+static int64_t gap_at(const struct aligned_host *h, uint64_t ns)
 {
-    double gap = clock_fit_gap(m->fit, (double)difference(ns, m->at_ns));
-    return (int64_t)((uint64_t)m->gap_ns + (uint64_t)llround(gap));
+    double gap = clock_fit_gap(&h->fit, (double)difference(ns, h->at_ns));
+    return (int64_t)((uint64_t)h->gap_ns + (uint64_t)llround(gap));
 }
 
 static uint64_t host_clocks_move(const void *context, uint64_t shared_ns)
 {
-    const struct moved *m = context;
-    if (!m->fit)
+    const struct aligned_host *h = context;
+    if (!h->is_moved)
         return shared_ns;
-    int64_t moved_ns = (int64_t)(shared_ns + (uint64_t)gap_at(m, shared_ns));
+    int64_t moved_ns = (int64_t)(shared_ns + (uint64_t)gap_at(h, shared_ns));
     return moved_ns < 0 ? 0 : (uint64_t)moved_ns;
 }
 
 static void move_process(const void *context, struct process *p)
 {
-    const struct moved *m = &((const struct alignment *)context)->moved[p->host];
-    if (m->fit)
-        clock_map_move(&p->clock, host_clocks_move, m);
+    const struct aligned_host *h = &((const struct alignment *)context)->hosts[p->host];
+    if (h->is_moved)
+        clock_map_move(&p->clock, host_clocks_move, h);
+}
+
+/* ---- ends of collectives --------------------------------------------------------------------- */
+
+/* Whether the collective is stored. The choice is the same on all ranks. */
+static bool is_kept(const struct alignment *a, const struct collective_end *e)
+{
+    uint64_t hash = key_hash((struct key){e->number, e->communicator, 1});
+    return e->number <= ENDS_FIRST || (hash & ((1ull << a->thinned) - 1)) == 0;
+}
+
+static bool are_of_one(const struct collective_end *a, const struct collective_end *b)
+{
+    return a->communicator == b->communicator && a->number == b->number;
+}
+
+static int compare_ends(const void *left, const void *right)
+{
+    const struct collective_end *a = left, *b = right;
+    return ORDER(a->communicator, b->communicator) ?: ORDER(a->number, b->number) ?:
+           ORDER(a->host, b->host) ?: ORDER(a->end_ns, b->end_ns);
+}
+
+/* Sorts the ends. Keeps the first end of each collective and host. */
+static void sort_ends(struct alignment *a)
+{
+    uint32_t kept = 0;
+    if (a->end_count)
+        qsort(a->ends, a->end_count, sizeof *a->ends, compare_ends);
+    for (uint32_t i = 0; i < a->end_count; i++) {
+        const struct collective_end *last = kept ? &a->ends[kept - 1] : NULL;
+        if (!last || last->host != a->ends[i].host || !are_of_one(last, &a->ends[i]))
+            a->ends[kept++] = a->ends[i];
+    }
+    a->end_count = kept;
+}
+
+/* Drops collectives until half of the room is free. If the first ones of many communicators fill
+ * it, drops the last of these. */
+static void thin(struct alignment *a)
+{
+    sort_ends(a);
+    while (a->end_count > ENDS_MAX / 2 && a->thinned < 63) {
+        uint32_t kept = 0;
+        a->thinned++;
+        for (uint32_t i = 0; i < a->end_count; i++)
+            if (is_kept(a, &a->ends[i]))
+                a->ends[kept++] = a->ends[i];
+        a->end_count = kept;
+    }
+    a->end_count = a->end_count < ENDS_MAX / 2 ? a->end_count : ENDS_MAX / 2;
+}
+
+/* Takes a kernel. Collectives with a root are skipped: a rank may end before all have arrived. */
+static int take_kernel(void *context, const struct slice *s)
+{
+    struct alignment *a = context;
+    struct collective what;
+    int error = s->event.record->type == RECORD_KERNEL ? collective_of(s, &what) : 0;
+    if (error < 0 || s->event.record->type != RECORD_KERNEL || !what.number || what.is_rooted)
+        return error;
+    struct collective_end end = {.communicator = what.communicator,
+                                 .number = what.number,
+                                 .end_ns = s->event.end_ns,
+                                 .host = s->event.process->host};
+    if (!is_kept(a, &end))
+        return 0;
+    if (a->end_count >= ENDS_MAX)
+        thin(a);
+    return ARRAY_PUSH(a->ends, a->end_count, &end);
+}
+
+/* Whether to read a block. Blocks of unknown types and communicators are always read. */
+static bool wants_block(void *context, const struct process *p, const struct block_span *b)
+{
+    const struct alignment *a = context;
+    const uint64_t used = block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_KERNEL) |
+                          block_type_bit(RECORD_LIBRARY_END);
+    (void)p;
+    if (b->types & block_type_bit(RECORD_COMMUNICATOR))
+        return true;
+    if (b->types && !(b->types & used))
+        return false;
+    if (!a->every_ns || b->begin_ns < a->from_ns)
+        return true;
+    uint64_t begin_ns = b->begin_ns - a->from_ns, end_ns = b->end_ns - a->from_ns;
+    return end_ns >= a->every_ns * (begin_ns / a->every_ns + 1) ||
+           begin_ns % a->every_ns < WINDOW_NS;
+}
+
+/* Reads one process at a time. Returns 0, or an error after one line on stderr. */
+static int gather_ends(struct alignment *a)
+{
+    struct walk walk;
+    const struct walk_filter filter = {.context = a, .wants = wants_block};
+    const struct consumer kernels = {.context = a,
+                                     .needs = WALK_WORK,
+                                     .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
+                                     .sees_filtered = true,
+                                     .take_work = take_kernel};
+    int error = walk_init(&walk, a->rec);
+    say_error("gpuprof-collector", error);
+    walk.open_bytes_max = SOME_OPEN_BYTES_MAX;
+    walk.is_surveyed = true; /* names and devices do not matter */
+    walk.filter = &filter;
+    for (uint32_t i = 0; error == 0 && i < a->rec->count; i++)
+        error = walk_run(&walk, a->rec->processes[i], &kernels, 1);
+    walk_release(&walk);
+    sort_ends(a);
+    return error;
 }
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
@@ -66,183 +193,179 @@ static void move_process(const void *context, struct process *p)
 static void find_times(struct alignment *a)
 {
     for (uint32_t i = 0; i < a->rec->host_count; i++)
-        a->moved[i].from_ns = UINT64_MAX;
+        a->hosts[i].from_ns = UINT64_MAX;
     for (uint32_t i = 0; i < a->rec->count; i++) {
         struct process *p = a->rec->processes[i];
-        struct moved *m = &a->moved[p->host];
-        if (p->min_ns > p->max_ns)
-            continue;
-        uint64_t from_ns = clock_map_ns(&p->clock, p->min_ns);
-        uint64_t to_ns = clock_map_ns(&p->clock, p->max_ns);
-        m->from_ns = from_ns < m->from_ns ? from_ns : m->from_ns;
-        m->to_ns = to_ns > m->to_ns ? to_ns : m->to_ns;
+        struct aligned_host *h = &a->hosts[p->host];
+        if (p->min_ns <= p->max_ns) {
+            h->from_ns = min_of(h->from_ns, clock_map_ns(&p->clock, p->min_ns));
+            h->to_ns = max_of(h->to_ns, clock_map_ns(&p->clock, p->max_ns));
+        }
+    }
+}
+
+/* Sets the moments of collectives by the hosts that are aligned so far; `times` has room for one of
+ * each host. Counts each host's collectives with a known moment. */
+static void find_moments(struct alignment *a, uint64_t *times)
+{
+    for (uint32_t i = 0; i < a->rec->host_count; i++)
+        a->hosts[i].shared = 0;
+    for (uint32_t i = 0, end; i < a->end_count; i = end) {
+        uint32_t known = 0;
+        for (end = i; end < a->end_count && are_of_one(&a->ends[i], &a->ends[end]); end++) {
+            const struct aligned_host *h = &a->hosts[a->ends[end].host];
+            if (h->is_aligned)
+                times[known++] = host_clocks_move(h, a->ends[end].end_ns);
+        }
+        array_sort_whole(times, known);
+        uint64_t low = known ? times[(known - 1) / 2] : 0, high = known ? times[known / 2] : 0;
+        for (uint32_t k = i; k < end; k++) {
+            a->ends[k].moment_ns = low + (high - low) / 2;
+            a->hosts[a->ends[k].host].shared += known > 0;
+        }
     }
 }
 
 /* Collects the host's ends of collectives with aligned hosts; times and gaps count from the first.
- * `samples` has room for all ends. Returns the number of samples. */
+ * `samples` has room for all. Returns their number. */
 static uint32_t find_samples(struct alignment *a, uint32_t host, struct clock_sample *samples)
 {
-    const struct common_moments *c = &a->moments;
-    struct moved *m = &a->moved[host];
+    struct aligned_host *h = &a->hosts[host];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < a->ends.count; i++) {
-        uint64_t own_ns = a->ends.list[i].end_ns, moment_ns;
-        if (a->ends.list[i].host != host || !common_moments_get(c, i, &moment_ns))
+    for (const struct collective_end *e = a->ends; e < a->ends + a->end_count; e++) {
+        if (e->host != host || !e->moment_ns)
             continue;
-        int64_t gap_ns = difference(moment_ns, own_ns);
+        int64_t gap_ns = difference(e->moment_ns, e->end_ns);
         if (!count) {
-            m->at_ns = own_ns;
-            m->gap_ns = gap_ns;
+            h->at_ns = e->end_ns;
+            h->gap_ns = gap_ns;
         }
         samples[count++] =
-            (struct clock_sample){(double)difference(own_ns, m->at_ns),
-                                  (double)difference((uint64_t)gap_ns, (uint64_t)m->gap_ns)};
+            (struct clock_sample){(double)difference(e->end_ns, h->at_ns),
+                                  (double)difference((uint64_t)gap_ns, (uint64_t)h->gap_ns)};
     }
     return count;
 }
 
-/* Returns 0 or GPUPROF_NO_MEMORY. */
-static int host_clocks_fit(struct alignment *a, uint32_t index)
+/* `others_ns`: how uncertain the hosts are that it is aligned to. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
+static int fit_host(struct alignment *a, uint32_t index, uint64_t others_ns)
 {
-    struct host *h = &a->rec->hosts[index];
-    struct moved *m = &a->moved[index];
-    struct clock_fit *f = &a->fits[index];
-    struct clock_sample *samples = malloc(a->ends.count * sizeof *samples);
+    struct host *host = &a->rec->hosts[index];
+    struct aligned_host *h = &a->hosts[index];
+    struct clock_fit *f = &h->fit;
+    struct clock_sample *samples = malloc(h->shared * sizeof *samples);
     if (!samples)
         return GPUPROF_NO_MEMORY;
     uint32_t count = find_samples(a, index, samples);
-    double from = m->from_ns < m->to_ns ? (double)difference(m->from_ns, m->at_ns) : 0;
-    double to = m->from_ns < m->to_ns ? (double)difference(m->to_ns, m->at_ns) : 0;
-    int error = clock_fit_make(f, samples, count, from, to);
+    double from = h->from_ns < h->to_ns ? (double)difference(h->from_ns, h->at_ns) : 0;
+    double to = h->from_ns < h->to_ns ? (double)difference(h->to_ns, h->at_ns) : 0;
+    int error = count ? clock_fit_make(f, samples, count, from, to) : 0;
     free(samples);
-    if (error < 0)
+    if (error < 0 || !count)
         return error;
     if (!clock_fit_is_sane(f)) {
         a->contradiction = index;
         return 0;
     }
-    m->fit = f;
-    h->source = HOST_CLOCK_COLLECTIVES;
-    h->reference = a->root;
-    h->collectives = f->used;
-    h->offset_ns = difference(0, (uint64_t)gap_at(m, m->from_ns / 2 + m->to_ns / 2));
-    h->drift = from < to ? (clock_fit_gap(f, from) - clock_fit_gap(f, to)) / (to - from) : 0;
-    h->uncertainty_ns = (uint64_t)llround(f->uncertainty_ns + (double)a->others_ns);
+    h->is_moved = true;
+    host->source = HOST_CLOCK_COLLECTIVES;
+    host->reference = a->root;
+    host->collectives = f->used;
+    host->offset_ns = difference(0, (uint64_t)gap_at(h, h->from_ns / 2 + h->to_ns / 2));
+    host->drift = from < to ? (clock_fit_gap(f, from) - clock_fit_gap(f, to)) / (to - from) : 0;
+    host->uncertainty_ns = (uint64_t)llround(f->uncertainty_ns + (double)others_ns);
     return 0;
 }
 
-/* Makes this host's corrected times available to align others. */
-static void align_by(struct alignment *a, uint32_t host)
+/* Aligns all hosts that can be aligned to the root, until one contradicts itself; each round takes
+ * those with enough collectives with aligned hosts. */
+static int align_with_root(struct alignment *a, uint64_t *times)
 {
-    struct common_moments *c = &a->moments;
-    uint64_t own_ns = a->rec->hosts[host].uncertainty_ns;
-    a->others_ns = own_ns > a->others_ns ? own_ns : a->others_ns;
-    for (uint32_t i = 0; i < a->ends.count; i++)
-        if (a->ends.list[i].host == host)
-            common_moments_add(c, i, host_clocks_move(&a->moved[host], a->ends.list[i].end_ns));
-}
-
-/* Aligns all hosts that can be aligned to the root, until one contradicts itself. */
-static int align_with_root(struct alignment *a)
-{
-    const uint32_t *hosts;
-    uint32_t count;
-    int error = 0;
-    a->others_ns = 0;
-    align_by(a, a->root);
-    while ((count = common_moments_take(&a->moments, &hosts)) > 0) {
-        for (uint32_t i = 0; i < count; i++)
-            if ((error = host_clocks_fit(a, hosts[i])) < 0 || a->contradiction < a->rec->host_count)
+    uint32_t hosts = a->rec->host_count, aligned = 1;
+    uint64_t others_ns = 0, worst_ns = 0;
+    while (aligned && a->contradiction == hosts) {
+        uint32_t most = 0;
+        find_moments(a, times);
+        for (uint32_t i = 0; i < hosts; i++)
+            if (!a->hosts[i].is_aligned && a->hosts[i].shared > most)
+                most = a->hosts[i].shared;
+        aligned = 0;
+        for (uint32_t i = 0; i < hosts && a->contradiction == hosts; i++) {
+            struct aligned_host *h = &a->hosts[i];
+            if (h->is_aligned || h->shared < COLLECTIVES_MIN || h->shared < most / WEAKEST)
+                continue;
+            int error = fit_host(a, i, others_ns);
+            if (error < 0)
                 return error;
-        for (uint32_t i = 0; i < count; i++)
-            align_by(a, hosts[i]);
+            h->is_aligned = true;
+            aligned++;
+            worst_ns = max_of(worst_ns, a->rec->hosts[i].uncertainty_ns);
+        }
+        others_ns = worst_ns;
     }
     return 0;
 }
 
-/* Returns 0 or GPUPROF_NO_MEMORY. */
-static int align(struct alignment *a)
+static int align_all(struct alignment *a)
 {
     uint32_t hosts = a->rec->host_count;
-    int error = common_moments_init(&a->moments, &a->ends, hosts);
-    find_times(a);
+    uint64_t *times = calloc(hosts, sizeof *times);
+    int error = times && a->hosts ? 0 : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        find_times(a);
     for (uint32_t i = 0; i < hosts && error == 0 && a->contradiction == hosts; i++)
-        if (!a->moments.is_taken[i]) {
-            a->moments.is_taken[i] = true;
+        if (!a->hosts[i].is_aligned) {
+            a->hosts[i].is_aligned = true;
             a->root = i;
-            error = align_with_root(a);
+            error = align_with_root(a, times);
         }
+    free(times);
     return error;
 }
 
 static void alignment_release(struct alignment *a)
 {
-    free(a->fits);
-    free(a->moved);
-    common_moments_release(&a->moments);
-    collective_ends_release(&a->ends);
-    *a = (struct alignment){0};
+    free(a->hosts);
+    free(a->ends);
 }
 
-/* Reads the records in `windows` and computes the corrections. Returns 0, or an error after one
- * line on stderr; call alignment_release in both cases. */
-static int find_clocks(struct alignment *a, struct recording *rec,
-                       const struct ends_windows *windows)
+/* Reads the records and computes the corrections. Returns 0, or an error after one line on stderr;
+ * alignment_release in both cases. */
+static int find_clocks(struct alignment *a, struct recording *rec, uint64_t from_ns,
+                       uint64_t every_ns)
 {
     uint32_t hosts = rec->host_count;
-    *a = (struct alignment){.rec = rec, .contradiction = hosts};
+    *a = (struct alignment){.rec = rec,
+                            .from_ns = from_ns,
+                            .every_ns = every_ns,
+                            .hosts = calloc(hosts, sizeof *a->hosts),
+                            .contradiction = hosts};
     for (uint32_t i = 0; i < hosts; i++)
         rec->hosts[i] = (struct host){
             .first = rec->hosts[i].first, .processes = rec->hosts[i].processes, .reference = i};
-    int error = collective_ends_gather(&a->ends, rec, windows);
-    if (error < 0)
-        return error;
-    a->fits = calloc(hosts, sizeof *a->fits);
-    a->moved = calloc(hosts, sizeof *a->moved);
-    error = a->fits && a->moved ? align(a) : GPUPROF_NO_MEMORY;
-    say_error("gpuprof-collector", error);
+    int error = gather_ends(a);
+    if (error == 0)
+        say_error("gpuprof-collector", error = align_all(a));
     return error;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static struct ends_windows windows_of(const struct recording *rec)
-{
-    uint64_t from_ns = UINT64_MAX, to_ns = 0;
-    for (uint32_t i = 0; i < rec->index.count; i++) {
-        from_ns = rec->index.entries[i].time < from_ns ? rec->index.entries[i].time : from_ns;
-        to_ns = rec->index.entries[i].end > to_ns ? rec->index.entries[i].end : to_ns;
-    }
-    struct ends_windows windows = {.from_ns = from_ns, .length_ns = WINDOW_NS};
-    if (from_ns < to_ns && to_ns - from_ns > 2 * WINDOWS * WINDOW_NS)
-        windows.every_ns =
-            (to_ns - from_ns - WINDOW_NS) / (WINDOWS - 1); /* the last one: the end */
-    return windows;
-}
-
-/* Returns true if some hosts have no connection to the reference. */
-static bool are_apart(const struct recording *rec)
-{
-    for (uint32_t i = 0; i < rec->host_count; i++)
-        if (rec->hosts[i].reference != 0)
-            return true;
-    return false;
-}
-
-/* Returns true if a host has so few collectives that the whole recording must be read. */
-static bool has_few(const struct alignment *a)
+/* Whether a host has no connection to the reference, or so few collectives that the whole recording
+ * must be read, or contradicts itself. */
+static bool is_unsure(const struct alignment *a)
 {
     for (uint32_t i = 0; i < a->rec->host_count; i++)
-        if (a->moved[i].fit && a->fits[i].count < ENOUGH)
+        if (a->rec->hosts[i].reference || (a->hosts[i].is_moved && a->hosts[i].fit.count < ENOUGH))
             return true;
-    return false;
+    return a->contradiction < a->rec->host_count;
 }
 
 static enum exit_code host_clocks_refuse(const struct alignment *a, const char *verb)
 {
     const struct host *h = &a->rec->hosts[a->contradiction];
-    const struct clock_fit *f = &a->fits[a->contradiction];
+    const struct clock_fit *f = &a->hosts[a->contradiction].fit;
     return usage_error(
         "%s: host %.64s cannot be aligned with host %.64s: its clock jumped, or only %u "
         "of %u collectives agree; --clock=wall uses the hosts' own clocks",
@@ -251,15 +374,20 @@ static enum exit_code host_clocks_refuse(const struct alignment *a, const char *
 
 enum exit_code host_clocks_align(struct recording *rec, enum clock_choice choice, const char *verb)
 {
+    uint64_t from_ns = UINT64_MAX, to_ns = 0, every_ns = 0;
+    struct alignment a;
     if (rec->host_count < 2 || choice == CLOCK_BY_WALL)
         return EXIT_OK;
-    struct alignment a;
-    struct ends_windows windows = windows_of(rec);
-    int error = find_clocks(&a, rec, &windows);
-    if (error == 0 && windows.every_ns &&
-        (a.contradiction < rec->host_count || are_apart(rec) || has_few(&a))) {
+    for (uint32_t i = 0; i < rec->index.count; i++) {
+        from_ns = min_of(from_ns, rec->index.entries[i].time);
+        to_ns = max_of(to_ns, rec->index.entries[i].end);
+    }
+    if (from_ns < to_ns && to_ns - from_ns > 2 * WINDOWS * WINDOW_NS)
+        every_ns = (to_ns - from_ns - WINDOW_NS) / (WINDOWS - 1); /* the last one: the end */
+    int error = find_clocks(&a, rec, from_ns, every_ns);
+    if (error == 0 && every_ns && is_unsure(&a)) {
         alignment_release(&a);
-        error = find_clocks(&a, rec, &(struct ends_windows){0});
+        error = find_clocks(&a, rec, from_ns, 0);
     }
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK && a.contradiction < rec->host_count)

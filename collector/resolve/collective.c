@@ -12,7 +12,8 @@ int collective_of(const struct slice *s, struct collective *what)
         const struct communicator *c =
             &s->walk->kinds.communicators[call->message.communicator - 1];
         bool is_counted = s->call.flags & CORRELATION_COLLECTIVE;
-        *what = (struct collective){c->id, is_counted ? call->message.sequence : 0, c->ranks};
+        *what = (struct collective){c->id, is_counted ? call->message.sequence : 0, c->ranks,
+                                    call->message.is_rooted};
     }
     const struct range_node *range =
         error == 0 && !what->communicator && s->is_called && s->call.range

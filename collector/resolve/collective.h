@@ -8,9 +8,9 @@
 
 struct collective {
     uint64_t communicator; /* 0: nothing is known */
-    uint64_t
-        number; /* number on that communicator; 0: not known, or not the first kernel of its call */
-    uint32_t ranks; /* size of the communicator; 0: not known */
+    uint64_t number;       /* on it; 0: not known, or not the first kernel of its call */
+    uint32_t ranks;        /* size of the communicator; 0: not known */
+    bool is_rooted;
 };
 
 /* For a kernel, in a walk with WALK_WORK. Returns 0 or an error of the spool. */

@@ -379,7 +379,7 @@ int walk_survey_around(struct walk *w)
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
              unsigned count)
 {
-    const struct walk_filter *filter = count ? w->filter : NULL;
+    const struct walk_filter *filter = count && w->filter && w->filter->has ? w->filter : NULL;
     struct pass p = {.walk = w, .consumers = consumers, .count = count, .filter = filter};
     for (unsigned i = 0; i < count; i++)
         p.needs |= consumers[i].needs;
