@@ -299,31 +299,39 @@ static int learn_names(struct walk *w, const struct process *only)
 
 /* ---- survey ---------------------------------------------------------------------------------- */
 
-struct around {
+/* Ends of processes by their blocks, in place of last_ns. */
+struct surveying {
     struct walk *walk;
-    uint64_t
-        *last_ns; /* owned, by process index: approximate end of the last visible event; or NULL */
+    uint64_t *last_ns; /* owned, by process index */
 };
 
-/* Whether the block may have the first begin or the last end of its process. Times in headers are
- * not exact to the nanosecond, so blocks near by are read, too. Everything is read for a process
- * that did not exit normally: its last block may be damaged. */
-static bool is_around(const struct around *a, const struct process *p, const struct block_span *b)
+static void find_ends(struct surveying *s)
 {
-    uint64_t first_ns = a->walk->first_ns[p->index];
-    return !first_ns || p->end_reason != END_EXIT || b->begin_ns < first_ns + AROUND_NS ||
-           b->end_ns + AROUND_NS > a->last_ns[p->index];
+    const struct block_index *index = &s->walk->rec->index;
+    uint64_t ends = 0; /* types of events that count for the end of a process */
+    for (uint8_t type = 0; type < BLOCK_TYPES_OTHER; type++)
+        ends |= event_is_visible(type) && type != RECORD_OVERHEAD ? block_type_bit(type) : 0;
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct index_entry *e = &index->entries[i];
+        uint64_t *last_ns = &s->last_ns[s->walk->rec->loaded[e->process]->index];
+        if (e->types && !(e->types & ~ends) && e->end > *last_ns)
+            *last_ns = e->end;
+    }
 }
 
-/* Whether the block has names, devices, stacks, pauses or other facts; few blocks do. */
+/* Whether the block has names, devices, stacks, pauses or other facts, as few blocks do, or may
+ * have the first begin or the last end of its process. Times in headers are not exact to the
+ * nanosecond, so blocks near by are read, too. */
 static bool has_facts(void *context, const struct process *p, const struct block_span *b)
 {
-    const struct around *a = context;
+    const struct surveying *s = context;
     const uint64_t facts = BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS) | BIT(OP_THREAD) |
                            BIT(DEVICE) | BIT(CONTEXT) | BIT(MODULE) | BIT(PYTHON) | BIT(STACK) |
                            BIT(PAUSE) | BIT(WINDOW) | BIT(LIBRARY_PLAN) | BIT(COMMUNICATOR);
-    a->walk->survey.has_tensors[p->index] |= (b->types & BIT(TENSOR)) != 0;
-    return !b->types || b->types & facts || (a->last_ns && is_around(a, p, b));
+    uint64_t first_ns = s->walk->first_ns[p->index];
+    s->walk->survey.has_tensors[p->index] |= (b->types & BIT(TENSOR)) != 0;
+    return !b->types || b->types & facts || !first_ns || b->begin_ns < first_ns + AROUND_NS ||
+           b->end_ns + AROUND_NS > s->last_ns[p->index];
 }
 
 static int stop_at_first(void *context, const struct slice *s)
@@ -333,7 +341,7 @@ static int stop_at_first(void *context, const struct slice *s)
     return w->survey.origin_ns ? WALK_STOP : 0;
 }
 
-static int survey(struct walk *w, struct around *around)
+int walk_survey(struct walk *w)
 {
     struct consumer first = {.context = w, .sees_filtered = true, .take = stop_at_first};
     int error = walk_run(w, NULL, &first, 1);
@@ -343,36 +351,19 @@ static int survey(struct walk *w, struct around *around)
                      .learns_ops = true,
                      .learns_stacks = true,
                      .learns_pauses = true};
+    struct surveying s = {w, calloc(w->rec->count + 1u, sizeof *s.last_ns)};
     pass_add_listeners(&p);
-    if (error >= 0)
-        error = event_walk_learn(&p, has_facts, around, NULL);
-    w->is_surveyed = error == 0;
-    return error;
-}
-
-int walk_survey(struct walk *w)
-{
-    struct around around = {.walk = w};
-    return survey(w, &around);
-}
-
-int walk_survey_around(struct walk *w)
-{
-    uint64_t ends = 0; /* types of events that count for the end of a process */
-    for (uint8_t type = 0; type < BLOCK_TYPES_OTHER; type++)
-        ends |= event_is_visible(type) && type != RECORD_OVERHEAD ? block_type_bit(type) : 0;
-    const struct block_index *index = &w->rec->index;
-    struct around a = {w, calloc(w->rec->count + 1u, sizeof *a.last_ns)};
-    for (uint32_t i = 0; a.last_ns && i < index->count; i++) {
-        const struct index_entry *e = &index->entries[i];
-        uint64_t *last_ns = &a.last_ns[w->rec->loaded[e->process]->index];
-        if (e->types && !(e->types & ~ends) && e->end > *last_ns)
-            *last_ns = e->end;
+    if (!s.last_ns)
+        say_error("gpuprof-collector", error = GPUPROF_NO_MEMORY);
+    if (error >= 0) {
+        find_ends(&s);
+        error = event_walk_learn(&p, has_facts, &s, NULL);
     }
-    int error = a.last_ns ? survey(w, &a) : GPUPROF_NO_MEMORY;
-    if (!a.last_ns)
-        say_error("gpuprof-collector", error);
-    free(a.last_ns);
+    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++)
+        if (w->last_ns[i] + AROUND_NS < s.last_ns[i]) /* its last block is damaged */
+            w->last_ns[i] = s.last_ns[i];
+    w->is_surveyed = error == 0;
+    free(s.last_ns);
     return error;
 }
 
@@ -398,8 +389,6 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
         p.needs |= WALK_LIBRARIES; /* some ranges duplicate library calls */
     bool asks_names = !w->is_surveyed && (p.learns || p.needs & (WALK_OPS | WALK_NAMES));
     int more = asks_names ? learn_names(w, only) : 0;
-    if (more == 0 && filter && filter->begin && (more = filter->begin(filter->context, p.ties)) < 0)
-        say_error("gpuprof-collector", more);
     if (more == 0)
         more = event_walk_run(&p, only);
     w->is_surveyed |= p.learns && p.learns_ops && !w->survey.is_bare && !only && more == 0;

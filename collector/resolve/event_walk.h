@@ -25,14 +25,12 @@ int walk_init(struct walk *w, struct recording *rec);
 void walk_release(struct walk *w);
 
 /*
- * Learns what may be recorded after its first use: names, devices, stacks, pauses, and when the
- * recording began. It reads only the few blocks that hold these. Consumers that write during the
- * walk need it; others learn it on the way. Returns 0, or an error after one line on stderr.
+ * Learns what may be recorded after its first use: names, devices, stacks, pauses, and the time of
+ * each process's first begin and last end. It reads only the few blocks that hold these. Consumers
+ * that write during the walk need it; others learn it on the way. Returns 0, or an error after one
+ * line on stderr.
  */
 int walk_survey(struct walk *w);
-
-/* The same, and the time of each process's first begin and last end. */
-int walk_survey_around(struct walk *w);
 
 /*
  * Passes the events of `only` (NULL: of all processes) to the consumers, at most

@@ -515,7 +515,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     enum exit_code code = request->has_steps ? selection_find_steps(s, steps, verb) : EXIT_OK;
     if (code != EXIT_OK)
         return code;
-    if (!s->walk->is_surveyed && walk_survey_around(&s->own) < 0)
+    if (!s->walk->is_surveyed && walk_survey(&s->own) < 0)
         return EXIT_ENVIRONMENT;
     if (request->from.is_given)
         s->from_ns = moment_ns(s, &request->from);
@@ -545,7 +545,6 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         .has = has,
         .has_call = has_call,
         .asks_calls = request->has_steps || request->cycle || request->range || request->tids.count,
-        .begin = selection_begin,
         .wants = selection_wants,
         .reaches = reaches_device,
         .bounds = bounds,
@@ -565,6 +564,9 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
                                            .has_call = has_any_call,
                                            .first_ns = s->walk->first_ns,
                                            .last_ns = s->walk->last_ns};
+    /* Steps and ranges select work by its call, so earlier calls are not needed. */
+    if (!s->spans[SPANS_STEPS] && !s->spans[SPANS_RANGES] && selection_find_calls(s) < 0)
+        return say_error(verb, GPUPROF_NO_MEMORY);
     return code;
 }
 

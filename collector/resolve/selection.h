@@ -83,7 +83,7 @@ struct selection {
     struct walk_filter of_steps; /* selection_steps_filter */
     enum selection_calls reads;
     bool keeps_work;    /* all blocks of GPU work are read */
-    bool *called;       /* owned, by index entry: its blocks have such calls; NULL: not searched */
+    bool *called;       /* owned, by index entry: selection_find_calls; NULL: not needed */
     uint64_t length_ns; /* length of the recording, from its first event on */
     struct selection_found found;
     struct key_map begun; /* devices and threads that `found` has counted */
@@ -116,8 +116,13 @@ static inline const struct walk_filter *selection_filter(struct selection *s,
     return s->filter.context ? &s->filter : NULL;
 }
 
-/* Functions of its filter (selection_blocks.c). */
-int selection_begin(void *context, bool ties);
+/* Finds the blocks with each thread's last calls before the selection: a queue of launches is
+ * short, so these made its first work. (selection_blocks.c, like the next.) 0 or
+ * GPUPROF_NO_MEMORY. */
+#define SELECTION_BLOCKS_BEFORE 8
+int selection_find_calls(struct selection *s);
+
+/* Function of its filter. */
 bool selection_wants(void *context, const struct process *p, const struct block_span *b);
 
 /* The filter for walks that look at steps: steps are shown with everything that happened in them,

@@ -44,8 +44,6 @@ struct walk_filter {
     void *context;
     bool (*has)(void *context, const struct slice *s);
     bool (*has_call)(void *context, const struct slice *s); /* for the call of GPU work */
-    /* Called before a walk; `ties`: it looks up the calls of work. May be NULL. 0 or an error. */
-    int (*begin)(void *context, bool ties);
     timeline_wants_fn *wants; /* NULL: all blocks are read */
     /* Whether it selects some of that time of a process (NULL: any time) and device (UINT64_MAX:
      * any). NULL: always. */

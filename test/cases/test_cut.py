@@ -725,7 +725,7 @@ def test_workers_say_once_that_traces_are_large(make_gpu, run_collector, tmp_pat
 BATCHES, BATCH_NS, EACH = 8, 4_000_000_000, 40
 
 
-def batches(tmp_path, left=()):
+def batches(tmp_path, left=(), count=BATCHES):
     """Batches of launches, each with blocks of its own for calls, kernels, and steps; and ranges
     that are left open."""
     r = Recording()
@@ -733,7 +733,7 @@ def batches(tmp_path, left=()):
         r.add(MAIN, TYPES["push"], [0] * 6, name)
     with r.range("before"):
         r.launch(500)
-    for batch in range(BATCHES):
+    for batch in range(count):
         begin = (batch + 1) * BATCH_NS
         r.add(OTHER, TYPES["step"], [batch], begin=begin)
         r.add(OTHER, TYPES["push"], [0] * 6, f"batch {batch}", begin=begin)
@@ -825,9 +825,10 @@ RANGES = sum(1 << TYPES[name] for name in ("push", "pop", "step"))
     ("cuda_gpu_kern_sum,functions", CALL | RANGES), ("cuda_kern_exec_sum", CALL | RANGES),
     ("nvtx_sum", CALL), ("nvtx_gpu_proj_sum,cuda_kern_exec_sum", CALL)])
 def test_calls_long_before_a_piece_are_not_read(tmp_path, run_collector, tables, types):
-    """Those that made its work are; what is around them only where ranges are asked for."""
-    folder, damaged = batches(tmp_path), []
-    question = ["report", f"--table={tables}", "--from=20.000025s", "--to=24.5s", "--format=csv"]
+    """The last ones are, which made its work; what is around them only where ranges are asked
+    for."""
+    folder, damaged = batches(tmp_path, count=16), []
+    question = ["report", f"--table={tables}", "--from=52.000025s", "--to=56.5s", "--format=csv"]
 
     def damage(block, _, frame):
         if block.begin < 4 * BATCH_NS and not block.types & ~types:
