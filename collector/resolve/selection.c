@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
+#include "base/numbers.h"
 #include "error.h"
 #include "glob.h"
 #include "record/gpu_record.h"
@@ -74,29 +75,23 @@ static struct time_span bounds(void *context, const struct process *p)
     return span;
 }
 
-/* Whether the event is in the window, or ends it. */
-static bool is_in_cycle(const struct selection *s, const struct subject *e)
+/* Whether that moment is selected; UINT64_MAX: none, which is in no span. */
+static bool has_moment(const struct selection *s, enum selection_spans how, const struct subject *e,
+                       uint64_t at_ns)
 {
-    const struct time_spans *spans = &s->spans[SPANS_CYCLE][e->process->index];
-    uint64_t at_ns = e->place_ns == UINT64_MAX ? e->begin_ns : e->place_ns;
-    return reach(spans, at_ns, at_ns) ||
-           (e->is_edge && spans->count && at_ns == spans->list[0].end_ns);
+    const struct time_spans *spans = s->spans[how] ? &s->spans[how][e->process->index] : NULL;
+    return !spans || reach(spans, at_ns, at_ns) ||
+           (how == SPANS_CYCLE && e->is_edge && spans->count && at_ns == spans->list[0].end_ns);
 }
 
 static bool is_in_time(const struct selection *s, const struct subject *e)
 {
     if (e->reaches)
         return selection_reaches(s, e->process, e->begin_ns, e->end_ns);
-    if (e->begin_ns < s->from_ns || e->begin_ns >= s->to_ns)
-        return false;
-    if (s->spans[SPANS_CYCLE] && !is_in_cycle(s, e))
-        return false;
-    if ((s->spans[SPANS_STEPS] || s->spans[SPANS_RANGES]) && e->place_ns == UINT64_MAX)
-        return false;
-    return (!s->spans[SPANS_STEPS] ||
-            reach(&s->spans[SPANS_STEPS][e->process->index], e->place_ns, e->place_ns)) &&
-           (!s->spans[SPANS_RANGES] ||
-            reach(&s->spans[SPANS_RANGES][e->process->index], e->place_ns, e->place_ns));
+    return e->begin_ns >= s->from_ns && e->begin_ns < s->to_ns &&
+           has_moment(s, SPANS_CYCLE, e, e->place_ns == UINT64_MAX ? e->begin_ns : e->place_ns) &&
+           has_moment(s, SPANS_STEPS, e, e->place_ns) &&
+           has_moment(s, SPANS_RANGES, e, e->place_ns);
 }
 
 /* Matches each name once, and stores the result if there is room. */
@@ -181,33 +176,36 @@ static bool describe_other(const struct selection *s, const struct slice *slice,
 static bool describe_span(const struct slice *slice, struct subject *e)
 {
     const struct kernel_name *text = NULL;
-    const struct thread *thread;
     if (slice->change == RANGE_CLOSED || slice->change == RANGE_LEFT) {
-        e->kind = SELECT_RANGE;
-        e->begin_ns = slice->range->begin_ns;
-        e->end_ns = slice->range->end_ns;
-        thread = slice->range->thread;
-        text = slice->range->text;
+        const struct range *range = slice->range;
+        *e = (struct subject){.kind = SELECT_RANGE,
+                              .begin_ns = range->begin_ns,
+                              .end_ns = range->end_ns,
+                              .tid = range->thread->tid};
+        text = range->text;
     } else if (slice->op_change != OP_SAME) {
-        e->kind = op_is_label(slice->op) ? SELECT_RANGE : SELECT_OPERATOR;
-        e->begin_ns = slice->op->begin_ns;
-        e->end_ns = slice->op->end_ns;
-        thread = slice->op->thread;
-        text = slice->op->text;
+        const struct op *op = slice->op;
+        *e = (struct subject){.kind = op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR,
+                              .begin_ns = op->begin_ns,
+                              .end_ns = op->end_ns,
+                              .tid = op->thread->tid};
+        text = op->text;
     } else if (slice->library_change != LIBRARY_SAME) {
-        e->kind = SELECT_LIBRARY;
-        e->begin_ns = slice->library->begin_ns;
-        e->end_ns = slice->library->end_ns;
-        thread = slice->library->thread;
-        e->text = slice->library->function->name;
+        const struct library_call *call = slice->library;
+        *e = (struct subject){.kind = SELECT_LIBRARY,
+                              .begin_ns = call->begin_ns,
+                              .end_ns = call->end_ns,
+                              .tid = call->thread->tid,
+                              .text = call->function->name};
     } else {
         return false;
     }
     if (text)
         e->text = text->shown;
+    e->process = slice->event.process;
+    e->device = UINT64_MAX;
     e->is_kept = e->reaches = true;
-    e->end_ns = e->end_ns > e->begin_ns ? e->end_ns : e->begin_ns;
-    e->tid = thread->tid;
+    e->end_ns = max_of(e->begin_ns, e->end_ns);
     return true;
 }
 
@@ -220,9 +218,9 @@ bool selection_has_all_kinds(const struct selection *s)
 /* Notes a call or work that would be selected if it began at --from, and fills half of the time. */
 static void note_begun(struct selection *s, const struct event *event, const struct subject *e)
 {
-    uint64_t begin_ns = s->from_ns, end_ns = s->walk->survey.origin_ns + s->length_ns;
+    uint64_t begin_ns = s->from_ns;
+    uint64_t end_ns = min_of(s->to_ns, s->walk->survey.origin_ns + s->length_ns);
     struct subject moved = *e;
-    end_ns = s->to_ns < end_ns ? s->to_ns : end_ns;
     if (e->begin_ns >= begin_ns || e->end_ns <= begin_ns || end_ns <= begin_ns ||
         (e->end_ns < end_ns && e->end_ns - begin_ns < (end_ns - begin_ns) / 2))
         return;
@@ -256,11 +254,18 @@ static bool has(void *context, const struct slice *slice)
         return true;
     if (is_far(s, event))
         return false;
-    struct subject e = {.process = event->process, .device = UINT64_MAX};
+    struct subject e;
     if (describe_span(slice, &e))
         return selection_meet(s, MET_ALL, is_in(s, &e));
+    e = (struct subject){.process = event->process,
+                         .kind = selection_kind_of(event->record, event->function),
+                         .begin_ns = event->begin_ns,
+                         .end_ns = max_of(event->begin_ns, event->end_ns),
+                         .place_ns = event->begin_ns,
+                         .device = UINT64_MAX,
+                         .tid = event->thread->tid,
+                         .is_edge = event->record->type == RECORD_WINDOW};
     if (is_device_sample(event->record->type)) {
-        e.begin_ns = e.place_ns = event->begin_ns;
         if (slice->source &&
             !selection_meet(s, MET_DEVICE,
                             number_list_has(&s->request->devices, slice->source->device)))
@@ -269,11 +274,6 @@ static bool has(void *context, const struct slice *slice)
         selection_meet(s, MET_ALL, shows && slice->source && selection_has_all_kinds(s));
         return shows;
     }
-    e.kind = selection_kind_of(event->record, event->function);
-    e.begin_ns = e.place_ns = event->begin_ns;
-    e.end_ns = event->end_ns > event->begin_ns ? event->end_ns : event->begin_ns;
-    e.tid = event->thread->tid;
-    e.is_edge = event->record->type == RECORD_WINDOW;
     if (event->record->type == RECORD_CALL) {
         e.text = event->function->name;
         e.is_kept = true;
@@ -312,7 +312,7 @@ static bool has_call(void *context, const struct slice *slice)
     const struct function *f = rec->reader.functions.functions[call->function];
     struct subject e = {.process = rec->processes[call->process],
                         .begin_ns = call->begin_ns,
-                        .end_ns = call->end_ns > call->begin_ns ? call->end_ns : call->begin_ns,
+                        .end_ns = max_of(call->begin_ns, call->end_ns),
                         .place_ns = call->begin_ns,
                         .device = UINT64_MAX,
                         .text = f->name,
@@ -347,9 +347,10 @@ static void join_spans(struct time_spans *spans)
     spans->count = kept + 1;
 }
 
-static int selection_add_span(struct selection *s, struct time_spans *spans, uint64_t begin_ns,
-                              uint64_t end_ns)
+static int selection_add_span(struct selection *s, enum selection_spans how,
+                              const struct process *p, uint64_t begin_ns, uint64_t end_ns)
 {
+    struct time_spans *spans = &s->spans[how][p->index];
     bool is_full = spans->count == spans->capacity;
     if (is_full) { /* overlapping spans need no more room */
         uint32_t before = spans->count;
@@ -370,42 +371,27 @@ static int selection_add_span(struct selection *s, struct time_spans *spans, uin
 static int selection_take_range(void *context, const struct slice *slice)
 {
     struct selection *s = context;
-    const struct kernel_name *text = NULL;
-    uint64_t begin_ns = 0, end_ns = 0;
-    if (slice->change == RANGE_CLOSED || slice->change == RANGE_LEFT) {
-        text = slice->range->text;
-        begin_ns = slice->range->begin_ns;
-        end_ns = slice->change == RANGE_LEFT ? UINT64_MAX : slice->range->end_ns;
-    } else if ((slice->op_change == OP_CLOSED || slice->op_change == OP_LEFT) &&
-               op_is_label(slice->op)) {
-        text = slice->op->text;
-        begin_ns = slice->op->begin_ns;
-        end_ns = slice->op_change == OP_LEFT ? UINT64_MAX : slice->op->end_ns;
-    }
-    if (!text || !glob_matches(s->request->range, text->shown))
+    bool is_left = slice->change == RANGE_LEFT || slice->op_change == OP_LEFT;
+    struct subject e;
+    if (slice->op_change == OP_OPENED || !describe_span(slice, &e) || e.kind != SELECT_RANGE ||
+        !e.text || !glob_matches(s->request->range, e.text))
         return 0;
-    s->range_count++;
-    return selection_add_span(s, &s->spans[SPANS_RANGES][slice->event.process->index], begin_ns,
-                              end_ns);
+    return selection_add_span(s, SPANS_RANGES, e.process, e.begin_ns,
+                              is_left ? UINT64_MAX : e.end_ns);
 }
 
 static enum exit_code find_ranges(struct selection *s, const char *verb)
 {
-    struct walk *w = s->walk;
+    uint32_t before = s->span_count;
     struct consumer consumer = {.context = s,
                                 .needs = WALK_RANGES | WALK_OPS,
                                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                                 .take = selection_take_range};
-    s->spans[SPANS_RANGES] = calloc(w->rec->count + 1u, sizeof *s->spans[SPANS_RANGES]);
-    if (!s->spans[SPANS_RANGES])
-        return say_error(verb, GPUPROF_NO_MEMORY);
-    if (walk_run(w, NULL, &consumer, 1) < 0)
+    if (walk_run(s->walk, NULL, &consumer, 1) < 0)
         return EXIT_ENVIRONMENT;
-    for (uint32_t i = 0; i < w->rec->count; i++)
-        join_spans(&s->spans[SPANS_RANGES][i]);
-    return s->range_count ? EXIT_OK
-                          : usage_error("%s: --range: no range or label is named '%s'", verb,
-                                        s->request->range);
+    return s->span_count != before ? EXIT_OK
+                                   : usage_error("%s: --range: no range or label is named '%s'",
+                                                 verb, s->request->range);
 }
 
 /* A window lasts until the next WINDOW record. */
@@ -417,23 +403,19 @@ static int take_window(void *context, const struct slice *slice)
     struct time_spans *spans = &s->spans[SPANS_CYCLE][slice->event.process->index];
     if (slice->event.record->type != RECORD_WINDOW)
         return 0;
-    s->cycle_last = now->window > s->cycle_last ? now->window : s->cycle_last;
+    s->cycle_last = max_of(s->cycle_last, now->window);
     if (spans->count && spans->list[0].end_ns == UINT64_MAX)
         spans->list[0].end_ns = at_ns;
     else if (now->window == s->request->cycle && !now->is_closed && !spans->count)
-        return selection_add_span(s, spans, at_ns, UINT64_MAX);
+        return selection_add_span(s, SPANS_CYCLE, slice->event.process, at_ns, UINT64_MAX);
     return 0;
 }
 
 static enum exit_code find_cycle(struct selection *s, const char *verb)
 {
-    struct walk *w = s->walk;
     struct consumer consumer = {
         .context = s, .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take_window};
-    s->spans[SPANS_CYCLE] = calloc(w->rec->count + 1u, sizeof *s->spans[SPANS_CYCLE]);
-    if (!s->spans[SPANS_CYCLE])
-        return say_error(verb, GPUPROF_NO_MEMORY);
-    if (walk_run(w, NULL, &consumer, 1) < 0)
+    if (walk_run(s->walk, NULL, &consumer, 1) < 0)
         return EXIT_ENVIRONMENT;
     if (s->cycle_last >= s->request->cycle)
         return EXIT_OK;
@@ -450,8 +432,8 @@ static enum exit_code no_step(const struct steps *steps, const char *verb)
 {
     uint64_t first = UINT64_MAX, last = 0;
     for (uint32_t i = 0; i < steps->count; i++) {
-        first = steps->list[i].number < first ? steps->list[i].number : first;
-        last = steps->list[i].number > last ? steps->list[i].number : last;
+        first = min_of(first, steps->list[i].number);
+        last = max_of(last, steps->list[i].number);
     }
     if (!steps->count)
         return usage_error("%s: --step: these recordings have no steps; call gpuprof_step(), or "
@@ -465,18 +447,12 @@ static enum exit_code no_step(const struct steps *steps, const char *verb)
 
 static enum exit_code take_steps(struct selection *s, const struct steps *steps, const char *verb)
 {
-    int error =
-        (s->spans[SPANS_STEPS] = calloc(s->walk->rec->count + 1u, sizeof *s->spans[SPANS_STEPS]))
-            ? 0
-            : GPUPROF_NO_MEMORY;
+    int error = 0;
     for (uint32_t i = 0; error == 0 && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
         if (step->number >= s->request->step_first && step->number < s->request->step_end)
-            error = selection_add_span(s, &s->spans[SPANS_STEPS][step->process->index],
-                                       step->begin_ns, step->end_ns);
+            error = selection_add_span(s, SPANS_STEPS, step->process, step->begin_ns, step->end_ns);
     }
-    for (uint32_t i = 0; s->spans[SPANS_STEPS] && i < s->walk->rec->count; i++)
-        join_spans(&s->spans[SPANS_STEPS][i]);
     return error < 0 ? say_error(verb, error) : s->span_count ? EXIT_OK : no_step(steps, verb);
 }
 
@@ -502,72 +478,91 @@ static uint64_t moment_ns(const struct selection *s, const struct select_moment 
     return origin_ns < UINT64_MAX - m->ns ? origin_ns + m->ns : UINT64_MAX;
 }
 
-enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
-                              const struct select_request *request,
-                              const struct selection_steps *steps, const char *verb)
+/* Sets the length of the recording, and the requested time. */
+static enum exit_code find_time(struct selection *s, const char *verb)
 {
-    *s = (struct selection){.request = request, .to_ns = UINT64_MAX};
-    if (!request->is_given)
-        return EXIT_OK;
-    s->walk = surveyed ? surveyed : &s->own;
-    if (!surveyed && walk_init(&s->own, rec) < 0)
-        return say_error(verb, GPUPROF_NO_MEMORY);
-    enum exit_code code = request->has_steps ? selection_find_steps(s, steps, verb) : EXIT_OK;
-    if (code != EXIT_OK)
-        return code;
-    if (!s->walk->is_surveyed && walk_survey(&s->own) < 0)
-        return EXIT_ENVIRONMENT;
+    const struct select_request *request = s->request;
+    const struct block_index *index = &s->walk->rec->index;
+    uint64_t origin_ns = s->walk->survey.origin_ns;
     if (request->from.is_given)
         s->from_ns = moment_ns(s, &request->from);
     if (request->to.is_given)
         s->to_ns = moment_ns(s, &request->to);
-    for (uint32_t i = 0; i < rec->index.count; i++) {
-        uint64_t end_ns = rec->index.entries[i].end, origin_ns = s->walk->survey.origin_ns;
-        if (end_ns > origin_ns && end_ns - origin_ns > s->length_ns)
-            s->length_ns = end_ns - origin_ns;
-    }
+    for (uint32_t i = 0; i < index->count; i++)
+        if (index->entries[i].end > origin_ns)
+            s->length_ns = max_of(s->length_ns, index->entries[i].end - origin_ns);
     if (request->from.is_given && s->to_ns <= s->from_ns)
         return usage_error("%s: --to=%s is not later than --from=%s, so nothing is between them",
                            verb, request->to.text, request->from.text);
-    if (s->from_ns > s->walk->survey.origin_ns + s->length_ns ||
-        s->to_ns <= s->walk->survey.origin_ns)
-        return selection_empty(s, verb);
-    s->has_name = request->name && regcomp(&s->name, request->name, REG_EXTENDED | REG_NOSUB) == 0;
-    if (request->cycle)
-        code = find_cycle(s, verb);
-    if (code == EXIT_OK && request->range)
-        code = find_ranges(s, verb);
-    uint32_t work =
+    return s->from_ns > origin_ns + s->length_ns || s->to_ns <= origin_ns ? selection_empty(s, verb)
+                                                                          : EXIT_OK;
+}
+
+static void make_filters(struct selection *s)
+{
+    const struct select_request *request = s->request;
+    const uint32_t work =
         1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN;
-    s->filter = (struct walk_filter){
-        .context = s,
-        .has_work = !request->kinds || request->kinds & work,
-        .has = has,
-        .has_call = has_call,
-        .asks_calls = request->has_steps || request->cycle || request->range || request->tids.count,
-        .wants = selection_wants,
-        .reaches = reaches_device,
-        .bounds = bounds,
-        .first_ns = s->walk->first_ns,
-        .last_ns = s->walk->last_ns,
-        .is_of_time = s->from_ns || s->to_ns != UINT64_MAX || s->spans[SPANS_STEPS] ||
-                      s->spans[SPANS_RANGES] || s->spans[SPANS_CYCLE]};
-    uint64_t origin_ns = s->walk->survey.origin_ns;
-    s->filter.is_span = s->filter.is_of_time && !s->spans[SPANS_STEPS] && !s->spans[SPANS_RANGES] &&
-                        !s->spans[SPANS_CYCLE];
-    s->filter.is_whole = s->filter.is_span && selection_has_all_kinds(s);
-    s->filter.from_ns = s->from_ns > origin_ns ? s->from_ns : origin_ns;
-    s->filter.to_ns = s->to_ns;
+    bool has_spans = request->has_steps || request->cycle || request->range;
+    bool is_span = !has_spans && (s->from_ns || s->to_ns != UINT64_MAX);
+    s->filter = (struct walk_filter){.context = s,
+                                     .has_work = !request->kinds || request->kinds & work,
+                                     .has = has,
+                                     .has_call = has_call,
+                                     .asks_calls = has_spans || request->tids.count,
+                                     .wants = selection_wants,
+                                     .reaches = reaches_device,
+                                     .bounds = bounds,
+                                     .first_ns = s->walk->first_ns,
+                                     .last_ns = s->walk->last_ns,
+                                     .is_of_time = is_span || has_spans,
+                                     .is_span = is_span,
+                                     .is_whole = is_span && selection_has_all_kinds(s),
+                                     .from_ns = max_of(s->from_ns, s->walk->survey.origin_ns),
+                                     .to_ns = s->to_ns};
     if (request->devices.count)
         s->of_steps = (struct walk_filter){.context = s,
                                            .has = has_device,
                                            .has_call = has_any_call,
                                            .first_ns = s->walk->first_ns,
                                            .last_ns = s->walk->last_ns};
-    /* Steps and ranges select work by its call, so earlier calls are not needed. */
-    if (!s->spans[SPANS_STEPS] && !s->spans[SPANS_RANGES] && selection_find_calls(s) < 0)
+}
+
+enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
+                              const struct select_request *request,
+                              const struct selection_steps *steps, const char *verb)
+{
+    const bool is_wanted[] = {[SPANS_STEPS] = request->has_steps,
+                              [SPANS_RANGES] = request->range != NULL,
+                              [SPANS_CYCLE] = request->cycle != 0};
+    *s = (struct selection){.request = request, .to_ns = UINT64_MAX};
+    if (!request->is_given)
+        return EXIT_OK;
+    s->walk = surveyed ? surveyed : &s->own;
+    if (!surveyed && walk_init(&s->own, rec) < 0)
         return say_error(verb, GPUPROF_NO_MEMORY);
-    return code;
+    for (unsigned i = 0; i < SELECTION_SPANS; i++)
+        if (is_wanted[i] && !(s->spans[i] = calloc(rec->count + 1u, sizeof *s->spans[i])))
+            return say_error(verb, GPUPROF_NO_MEMORY);
+    enum exit_code code = request->has_steps ? selection_find_steps(s, steps, verb) : EXIT_OK;
+    if (code == EXIT_OK && !s->walk->is_surveyed && walk_survey(&s->own) < 0)
+        return EXIT_ENVIRONMENT;
+    if (code == EXIT_OK)
+        code = find_time(s, verb);
+    if (code != EXIT_OK)
+        return code;
+    s->has_name = request->name && regcomp(&s->name, request->name, REG_EXTENDED | REG_NOSUB) == 0;
+    if (request->cycle)
+        code = find_cycle(s, verb);
+    if (code == EXIT_OK && request->range)
+        code = find_ranges(s, verb);
+    for (unsigned i = 0; i < SELECTION_SPANS; i++)
+        for (uint32_t p = 0; s->spans[i] && p < rec->count; p++)
+            join_spans(&s->spans[i][p]);
+    make_filters(s);
+    /* Steps and ranges select work by its call, so earlier calls are not needed. */
+    bool needs_calls = code == EXIT_OK && !request->has_steps && !request->range;
+    return needs_calls && selection_find_calls(s) < 0 ? say_error(verb, GPUPROF_NO_MEMORY) : code;
 }
 
 void selection_release(struct selection *s)

@@ -74,7 +74,6 @@ struct selection {
     uint64_t to_ns;
     struct time_spans *spans[SELECTION_SPANS]; /* owned, by process index; NULL: any time */
     uint64_t cycle_last;                       /* number of the last window of any process */
-    uint32_t range_count;                      /* ranges found */
     uint32_t span_count;
     regex_t name;
     bool has_name;
