@@ -6,7 +6,6 @@
 #include "analyse/idle_state.h"
 #include "base/array.h"
 #include "error.h"
-#include "resolve/collective.h"
 
 static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
                                              1u << KERNEL_NUMBER | 1u << KERNEL_PLACE};

@@ -6,7 +6,6 @@
 #include "analyse/analyses.h"
 #include "analyse/place_lines.h"
 #include "resolve/host_facts.h"
-#include "resolve/system_calls.h"
 #include "symbol/shown_frame.h"
 
 enum { FUNCTION, FILE_OF, LINE };

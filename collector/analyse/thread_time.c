@@ -8,7 +8,6 @@
 #include "base/array.h"
 #include "error.h"
 #include "resolve/host_facts.h"
-#include "resolve/system_calls.h"
 
 #define SPANS_FIRST 64
 #define OPEN_MAX    16 /* records open at one time in a thread; more are ignored */

@@ -8,7 +8,6 @@
 #include "base/numbers.h"
 #include "clocks/clock_fit.h"
 #include "error.h"
-#include "resolve/collective.h"
 #include "resolve/event_walk.h"
 
 #define SOME_OPEN_BYTES_MAX (64ull << 20) /* of one process */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flops/library_flops.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -147,14 +148,9 @@ struct library_work library_work_of(unsigned does, const struct library_shape *s
 
 /* ---- of a plan's text ------------------------------------------------------------------------ */
 
-struct words {
-    const char *at;
-    const char *end;
-};
-
 /* A tensor of an operation: x=8,64,56,56:f16, perhaps :channels_last, :virtual. */
 struct tensor {
-    struct words name;
+    const char *name;
     uint64_t sizes[SIZES_MAX];
     uint32_t count;
     uint8_t type;    /* LIBRARY_TYPE_NONE: not known */
@@ -162,69 +158,45 @@ struct tensor {
 };
 
 struct operation {
-    struct words name;
+    const char *name;
     struct tensor tensors[TENSORS_MAX];
     uint32_t count;
 };
 
-static struct words library_flops_cut(struct words *from, char at)
+static uint8_t type_named(const char *word)
 {
-    struct words word = *from;
-    const char *found = memchr(from->at, at, (size_t)(from->end - from->at));
-    word.end = found ? found : from->end;
-    from->at = found ? found + 1 : from->end;
-    return word;
-}
-
-static bool library_flops_is_word(struct words w, const char *text)
-{
-    size_t length = strlen(text);
-    return (size_t)(w.end - w.at) == length && memcmp(w.at, text, length) == 0;
-}
-
-static uint8_t type_named(struct words w)
-{
-    for (unsigned i = 0; i < LIBRARY_TYPE_NONE; i++)
-        if (cuda_type_text(i) && library_flops_is_word(w, cuda_type_text(i)))
+    for (unsigned i = 0; word && i < LIBRARY_TYPE_NONE; i++)
+        if (cuda_type_text(i) && strcmp(word, cuda_type_text(i)) == 0)
             return (uint8_t)i;
     return LIBRARY_TYPE_NONE;
 }
 
-static bool library_flops_read_number(struct words w, uint64_t *number)
-{
-    *number = 0;
-    for (const char *p = w.at; p < w.end; p++) {
-        if (*p < '0' || *p > '9' || *number > NUMBER_MAX)
-            return false;
-        *number = *number * 10 + (uint64_t)(*p - '0');
-    }
-    return w.at < w.end;
-}
-
 /* Reads a tensor. A parameter (stride=1,1) has no type, and is skipped. */
-static void read_tensor(struct words word, struct operation *o)
+static void read_tensor(char *word, struct operation *o)
 {
     struct tensor *t = &o->tensors[o->count];
-    *t = (struct tensor){.name = library_flops_cut(&word, '=')};
-    struct words sizes = library_flops_cut(&word, ':');
-    if (word.at == word.end)
+    *t = (struct tensor){.name = strsep(&word, "=")};
+    char *sizes = strsep(&word, ":"), *type = strsep(&word, ":"), *more;
+    if (!type || !*type || !*sizes)
         return;
-    t->type = type_named(library_flops_cut(&word, ':'));
-    while (word.at < word.end)
-        t->is_virtual |= library_flops_is_word(library_flops_cut(&word, ':'), "virtual");
-    while (sizes.at < sizes.end && t->count < SIZES_MAX)
-        if (!library_flops_read_number(library_flops_cut(&sizes, ','), &t->sizes[t->count++]))
+    t->type = type_named(type);
+    while ((more = strsep(&word, ":")))
+        t->is_virtual |= strcmp(more, "virtual") == 0;
+    while (sizes && t->count < SIZES_MAX) {
+        char *end, *size = strsep(&sizes, ",");
+        t->sizes[t->count++] = strtoull(size, &end, 10);
+        if (!isdigit((unsigned char)*size) || *end || t->sizes[t->count - 1] > NUMBER_MAX)
             return;
-    o->count += sizes.at == sizes.end && t->count;
+    }
+    o->count += !sizes;
 }
 
-static void read_operation(struct words text, struct operation *o)
+static void read_operation(char *text, struct operation *o)
 {
-    while (text.at < text.end && *text.at == ' ')
-        text.at++;
-    *o = (struct operation){.name = library_flops_cut(&text, ' ')};
-    while (text.at < text.end && o->count < TENSORS_MAX)
-        read_tensor(library_flops_cut(&text, ' '), o);
+    text += strspn(text, " ");
+    *o = (struct operation){.name = strsep(&text, " ")};
+    while (text && o->count < TENSORS_MAX)
+        read_tensor(strsep(&text, " "), o);
 }
 
 /* The tensor with one of these names: a gradient replaces its tensor. */
@@ -232,8 +204,7 @@ static const struct tensor *tensor_of(const struct operation *o, const char *nam
                                       const char *gradient)
 {
     for (uint32_t i = 0; i < o->count; i++)
-        if (library_flops_is_word(o->tensors[i].name, name) ||
-            library_flops_is_word(o->tensors[i].name, gradient))
+        if (strcmp(o->tensors[i].name, name) == 0 || strcmp(o->tensors[i].name, gradient) == 0)
             return &o->tensors[i];
     return NULL;
 }
@@ -308,28 +279,26 @@ static struct counted attention(const struct operation *o, double keys, double v
 /* Other operations are small in comparison. */
 static struct counted count_operation(const struct operation *o)
 {
-    if (library_flops_is_word(o->name, "convolution_forward") ||
-        library_flops_is_word(o->name, "convolution_backward_data") ||
-        library_flops_is_word(o->name, "convolution_backward_filter"))
+    if (strncmp(o->name, "convolution_", 12) == 0)
         return convolution(o);
-    if (library_flops_is_word(o->name, "matmul"))
+    if (strcmp(o->name, "matmul") == 0)
         return matrices(o);
-    if (library_flops_is_word(o->name, "sdpa_fwd"))
+    if (strcmp(o->name, "sdpa_fwd") == 0)
         return attention(o, 1, 1);
-    if (library_flops_is_word(o->name, "sdpa_bwd"))
+    if (strcmp(o->name, "sdpa_bwd") == 0)
         return attention(o, 3, 2);
-    return library_flops_is_word(o->name, "...") ? unknown : (struct counted){0};
+    return strcmp(o->name, "...") == 0 ? unknown : (struct counted){0};
 }
 
-struct library_work library_plan_work(const char *text, size_t bytes)
+struct library_work library_plan_work(const char *text)
 {
-    struct words rest = {text, text + bytes};
+    char *copy = strdup(text), *rest = copy, *word;
     double flops = 0, alone = 0, in_memory = 0;
     uint8_t type = LIBRARY_TYPE_NONE;
     unsigned found = 0;
-    while (rest.at < rest.end) {
+    while ((word = strsep(&rest, ";"))) {
         struct operation o;
-        read_operation(library_flops_cut(&rest, ';'), &o);
+        read_operation(word, &o);
         struct counted c = count_operation(&o);
         flops += c.flops;
         if (!c.count)
@@ -340,6 +309,7 @@ struct library_work library_plan_work(const char *text, size_t bytes)
         alone += tensor_bytes(&c, true);
         in_memory += tensor_bytes(&c, false);
     }
+    free(copy);
     /* With one such operation, virtual tensors count: fused ones output as much as they get. */
     return work_made(type, found ? flops : NAN, found == 1 ? alone : in_memory);
 }

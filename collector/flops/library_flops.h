@@ -53,6 +53,6 @@ struct library_work {
 struct library_work library_work_of(unsigned does, const struct library_shape *shape);
 
 /* The work described by the text of a LIBRARY_PLAN record. */
-struct library_work library_plan_work(const char *text, size_t bytes);
+struct library_work library_plan_work(const char *text);
 
 #endif

@@ -9,8 +9,8 @@
  * end; a consumer that writes during the walk surveys the recording first. Reading changes no
  * recording: losses, names and everything learnt belong to the walk.
  *
- * Memory: bounded by timeline.h, look_ahead.h, survey.h, range_stack.h, op_stack.h, library_calls.h
- * and kernel_names.h.
+ * Memory: bounded by timeline.h, walk_slices.h, survey.h, range_stack.h, op_stack.h,
+ * library_calls.h and kernel_names.h.
  *
  * Ranges of PyTorch's emit_nvtx always count as operators, not as ranges.
  */
@@ -64,5 +64,17 @@ uint64_t walk_lived_ns(const struct walk *w, const struct process *p);
 /* The kernel that a call launches; NULL: none, or no name. Call it during the walk: a handle has a
  * name only while it is valid. */
 const struct kernel_name *walk_launched(const struct slice *s);
+
+/* The collective of a kernel: by the NCCL call that launched it (library_calls.h) or, if those are
+ * not recorded, by NCCL's range around the launch (nccl_call.h). */
+struct collective {
+    uint64_t communicator; /* 0: nothing is known */
+    uint64_t number;       /* on it; 0: not known, or not the first kernel of its call */
+    uint32_t ranks;        /* size of the communicator; 0: not known */
+    bool is_rooted;
+};
+
+/* For a kernel, in a walk with WALK_WORK. Returns 0 or an error of the spool. */
+int collective_of(const struct slice *s, struct collective *what);
 
 #endif

@@ -11,6 +11,7 @@
 #ifndef GPUPROF_COLLECTOR_HOST_FACTS_H
 #define GPUPROF_COLLECTOR_HOST_FACTS_H
 
+#include "record.h"
 #include "record/gpu_record.h"
 #include "resolve/slice.h"
 
@@ -74,5 +75,15 @@ enum host_time {
 /* After the walk: the kind of time of a sample. `stack` is a stack of that process. */
 enum host_time host_time_of(const struct stack_table *t, uint32_t process, uint32_t stack,
                             bool in_kernel);
+
+/* A system call in which a sampled thread may wait, by its number on this machine. */
+struct system_call {
+    int32_t number;
+    enum os_class class; /* 0: a file, a pipe or a socket, which is not known */
+    const char *name;
+};
+
+/* NULL: a number that is not listed. */
+const struct system_call *system_call_of(int32_t number);
 
 #endif

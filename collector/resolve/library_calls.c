@@ -235,7 +235,7 @@ struct library_work library_kind_work(const struct library_kinds *k, uint32_t nu
     if (kind->is_others)
         return (struct library_work){.type = LIBRARY_TYPE_NONE};
     if (kind->shape.plan)
-        return plan ? library_plan_work(plan->raw, plan->raw_bytes)
+        return plan ? library_plan_work(plan->raw)
                     : (struct library_work){.type = LIBRARY_TYPE_NONE};
     return library_work_of(kind->function->does, &kind->shape);
 }

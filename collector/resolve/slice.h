@@ -44,7 +44,7 @@ struct walk_filter {
     void *context;
     bool (*has)(void *context, const struct slice *s);
     bool (*has_call)(void *context, const struct slice *s); /* for the call of GPU work */
-    timeline_wants_fn *wants; /* NULL: all blocks are read */
+    timeline_wants_fn *wants;                               /* NULL: all blocks are read */
     /* Whether it selects some of that time of a process (NULL: any time) and device (UINT64_MAX:
      * any). NULL: always. */
     bool (*reaches)(void *context, const struct process *p, uint64_t device, uint64_t begin_ns,
