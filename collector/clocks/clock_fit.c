@@ -20,6 +20,7 @@
 #define CUT_SIGMAS   4.0    /* samples farther off do not agree */
 #define RESOLUTION   500.0  /* ns, of the samples themselves */
 #define SIGMA_MIN    200.0
+#define SIGMA_FEW    25000.0 /* a few samples may lie on a line by chance: at least this / count */
 
 #define SLOPE_UNKNOWN   5e-5 /* a slope with a larger error is unknown ... */
 #define SLOPE_USUAL     1e-4 /* ... and below this: quartz clocks are no worse */
@@ -29,7 +30,6 @@
 #define SPREAD_MAX      1e6
 #define UNCERTAINTY_MAX 1e15
 #define USED_MIN        (2.0 / 3)
-#define APART_USUAL     2e4 /* ns: ends this close do not contradict each other */
 
 /* A fit in progress. */
 struct fitting {
@@ -76,7 +76,8 @@ static double spread_around(const struct fitting *g, uint32_t first, uint32_t en
 {
     for (uint32_t i = first; i < end; i++)
         g->scratch[i - first] = fabs(residual(g, i) - center);
-    return fmax(SIGMA_MIN, MAD_SIGMA * array_median(g->scratch, end - first));
+    return fmax(SIGMA_MIN + SIGMA_FEW / (end - first),
+                MAD_SIGMA * array_median(g->scratch, end - first));
 }
 
 /* Returns the first sample of bin `bin` of `bins`; for bin `bins`, the end. */
@@ -309,25 +310,6 @@ static double steepest_rise(const struct clock_fit *f)
     return most;
 }
 
-/* A few samples may lie on a line by chance, so closely that others seem to disagree. Accepts them
- * if enough agree within the distance that collectives' ends usually have. */
-static void admit_usual(struct fitting *g)
-{
-    struct clock_fit *f = g->fit;
-    uint32_t least = (uint32_t)ceil(USED_MIN * g->count);
-    if (f->used >= least)
-        return;
-    for (uint32_t i = 0; i < g->count; i++)
-        g->scratch[i] = fabs(residual(g, i));
-    array_sort(g->scratch, g->count);
-    double apart = g->scratch[least - 1];
-    if (apart > APART_USUAL)
-        return;
-    f->used = least;
-    f->spread_ns = fmax(f->spread_ns, apart);
-    f->uncertainty_ns += (1 + (double)FEW / g->count) * apart;
-}
-
 int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t count,
                    double from_ns, double to_ns)
 {
@@ -342,16 +324,12 @@ int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t c
     bend(&g);
     f->jump_ns = fmax(off_together(&g), steepest_rise(f));
     f->uncertainty_ns += f->jump_ns;
-    admit_usual(&g);
     free(g.scratch);
     return 0;
 }
 
 bool clock_fit_is_sane(const struct clock_fit *f)
 {
-    for (uint32_t i = 0; i + 1 < f->knot_count; i++)
-        if (fabs(slope_between(&f->knots[i], &f->knots[i + 1])) > SLOPE_MAX)
-            return false;
     return fabs(f->last_slope) <= SLOPE_MAX && f->spread_ns <= SPREAD_MAX &&
            f->jump_ns <= SPREAD_MAX && f->uncertainty_ns < UNCERTAINTY_MAX &&
            f->used >= USED_MIN * f->count;

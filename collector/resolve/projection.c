@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/numbers.h"
 #include "error.h"
 
 void projections_init(struct projections *s, struct survey *survey, projection_fn *notify,
@@ -81,52 +82,34 @@ static const struct op_node *find_label(struct projections *s, const struct corr
     return node;
 }
 
-/* The next range around the call, outwards from *number; or, if that is NULL, the next label from
- * *place. Returns 1, 0 if there is none, or an error. */
-static int next_around(struct projections *s, const struct correlated_call *call, uint32_t *number,
-                       struct op_place *place, struct projected_range *found, uint64_t *end_ns)
-{
-    int error = 0;
-    const struct range_node *range =
-        number ? survey_range_around(s->survey, call, number, false, &error) : NULL;
-    const struct op_node *label = number ? NULL : find_label(s, call, place, &error);
-    if (!range && !label)
-        return error;
-    *end_ns = range ? range->end_ns : label->end_ns;
-    *found = (struct projected_range){.sequence = range ? range->sequence : label->number,
-                                      .text = range ? range->text : label->text};
-    return 1;
-}
-
 /* Writes the ranges and labels around the call, outermost first. Returns their count, or an error.
  * They share numbers, which show which one is outer. */
 static int ranges_around(struct projections *s, const struct correlated_call *call,
                          struct projected_range *around, uint64_t *valid_until_ns)
 {
-    struct projected_range found[PROJECTION_DEPTH_MAX], range, label;
-    uint64_t range_end_ns = 0, label_end_ns = 0;
-    uint32_t range_number = call->range, count = 0;
+    struct projected_range found[PROJECTION_DEPTH_MAX];
+    uint32_t number = call->range, count = 0;
     struct op_place place = {.number = call->op};
-    int has_range = next_around(s, call, &range_number, NULL, &range, &range_end_ns);
-    int has_label = next_around(s, call, NULL, &place, &label, &label_end_ns);
+    int error = 0;
+    const struct range_node *range = survey_range_around(s->survey, call, &number, false, &error);
+    const struct op_node *label = error == 0 ? find_label(s, call, &place, &error) : NULL;
     *valid_until_ns = UINT64_MAX;
-    while (has_range + has_label > 0 && has_range >= 0 && has_label >= 0 &&
-           count < PROJECTION_DEPTH_MAX) {
-        bool is_label = has_label && (!has_range || label.sequence > range.sequence);
-        uint64_t end_ns = is_label ? label_end_ns : range_end_ns;
-        found[count++] = is_label ? label : range;
-        if (end_ns < *valid_until_ns)
-            *valid_until_ns = end_ns;
-        if (is_label)
-            has_label = next_around(s, call, NULL, &place, &label, &label_end_ns);
-        else
-            has_range = next_around(s, call, &range_number, NULL, &range, &range_end_ns);
+    while (error == 0 && (range || label) && count < PROJECTION_DEPTH_MAX) {
+        if (label && (!range || label->number > range->sequence)) {
+            *valid_until_ns = min_of(*valid_until_ns, label->end_ns);
+            found[count++] =
+                (struct projected_range){.sequence = label->number, .text = label->text};
+            label = find_label(s, call, &place, &error);
+        } else {
+            *valid_until_ns = min_of(*valid_until_ns, range->end_ns);
+            found[count++] =
+                (struct projected_range){.sequence = range->sequence, .text = range->text};
+            range = survey_range_around(s->survey, call, &number, false, &error);
+        }
     }
-    if (has_range < 0 || has_label < 0)
-        return has_range < 0 ? has_range : has_label;
     for (uint32_t i = 0; i < count; i++)
         around[i] = found[count - 1 - i];
-    return (int)count;
+    return error < 0 ? error : (int)count;
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/range_text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,41 +235,4 @@ uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_nu
         i = end;
     }
     return has_numbers ? length : 0;
-}
-
-/* ---- names for --step-range ------------------------------------------------------------------ */
-
-void step_names_take(struct step_names *n, const char *text)
-{
-    char name[STEP_NAME_BYTES] = {0}, pattern[STEP_NAME_BYTES];
-    int length = snprintf(name, sizeof name, "%s", text);
-    if (n->has_more)
-        return;
-    if (length >= (int)sizeof name) {
-        length = (int)sizeof name - 1;
-        while (length > 1 && (name[length - 1] & 0xC0) == 0x80) /* do not cut a UTF-8 character */
-            length--;
-        strcpy(name + length - 1, "*");
-    }
-    uint32_t bytes = range_text_pattern(name, (uint32_t)length, NUMBERS_ALL, pattern);
-    if (bytes) {
-        memcpy(name, pattern, bytes);
-        name[bytes] = '\0';
-    }
-    for (uint32_t i = 0; i < n->count; i++)
-        if (strcmp(n->list[i], name) == 0)
-            return;
-    n->has_more = n->count == STEP_NAMES_MAX;
-    if (!n->has_more)
-        strcpy(n->list[n->count++], name);
-}
-
-const char *step_names_text(const struct step_names *n, char text[STEP_NAMES_ALL_BYTES])
-{
-    size_t at = (size_t)sprintf(text, "%s", n->count ? "; the names are " : "");
-    for (uint32_t i = 0; i < n->count; i++)
-        at += (size_t)sprintf(text + at, "%s'%s'", i ? ", " : "", n->list[i]);
-    if (n->has_more)
-        strcpy(text + at, " ...");
-    return text;
 }

@@ -55,21 +55,4 @@ enum range_numbers {
 uint32_t range_text_pattern(const char *text, uint32_t byte_count, enum range_numbers which,
                             char *out);
 
-/* The first names of ranges and labels, as patterns of --step-range ('*' for numbers), for when the
- * requested name was not found. */
-#define STEP_NAMES_MAX       5
-#define STEP_NAME_BYTES      64 /* of a longer name the beginning, and '*' */
-#define STEP_NAMES_ALL_BYTES (STEP_NAMES_MAX * (STEP_NAME_BYTES + 4) + 24)
-
-struct step_names {
-    char list[STEP_NAMES_MAX][STEP_NAME_BYTES];
-    uint32_t count;
-    bool has_more;
-};
-
-void step_names_take(struct step_names *n, const char *text);
-
-/* "; the names are 'load', 'step *'", or "". Returns `text`. */
-const char *step_names_text(const struct step_names *n, char text[STEP_NAMES_ALL_BYTES]);
-
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/steps.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "glob.h"
 #include "record/gpu_record.h"
 #include "resolve/op_stack.h"
+#include "resolve/range_text.h"
 
 #define AUTOMATIC ((1u << STEPS_NAMED) - 1)
 
@@ -99,6 +101,28 @@ static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cu
     return 0;
 }
 
+/* Notes the first names of ranges and labels as patterns ('*' for numbers, and for the end of a
+ * long name), for when the requested name was not found. */
+static void note_name(struct steps *s, const char *text)
+{
+    char name[STEP_NAME_BYTES], quoted[STEP_NAME_BYTES + 4];
+    uint32_t bytes = (uint32_t)strnlen(text, sizeof name), at = (uint32_t)strlen(s->names);
+    bool is_cut = text[bytes];
+    while (is_cut && bytes && (text[bytes] & 0xC0) == 0x80) /* do not cut a UTF-8 character */
+        bytes--;
+    uint32_t length = range_text_pattern(text, bytes, NUMBERS_ALL, name);
+    snprintf(quoted, sizeof quoted, "'%.*s%s'", (int)(length ? length : bytes),
+             length ? name : text, is_cut ? "*" : "");
+    if (s->name_count > STEP_NAMES_MAX || strstr(s->names, quoted))
+        return;
+    bool is_more = s->name_count++ == STEP_NAMES_MAX;
+    snprintf(s->names + at, sizeof s->names - at, "%s%s",
+             is_more ? " "
+             : at    ? ", "
+                     : "; the names are ",
+             is_more ? "..." : quoted);
+}
+
 /* Whether the range or label matches the pattern. */
 static bool steps_is_named(struct steps *s, const struct kernel_name *text)
 {
@@ -106,7 +130,7 @@ static bool steps_is_named(struct steps *s, const struct kernel_name *text)
         return false;
     bool is = glob_matches(s->pattern, text->shown);
     if (!is && s->kind != STEPS_NAMED)
-        step_names_take(&s->others, text->shown);
+        note_name(s, text->shown);
     return is;
 }
 
@@ -286,7 +310,6 @@ const struct step *steps_at(const struct steps *s, const struct process *p, uint
 
 enum exit_code steps_check(struct steps *s, const char *verb)
 {
-    char names[STEP_NAMES_ALL_BYTES];
     static const char *const missing[] = {
         [STEPS_CALLED] = "the program did not call gpuprof_step() while it was recorded",
         [STEPS_PROFILER] = "no label ProfilerStep# was recorded; it needs a profiler in the "
@@ -303,12 +326,12 @@ enum exit_code steps_check(struct steps *s, const char *verb)
         return usage_error("%s: recording was off during all of its steps", verb);
     if (s->pattern && !s->class)
         return usage_error("%s: --step-range: no range or label is named '%s'%s", verb, s->pattern,
-                           step_names_text(&s->others, names));
+                           s->names);
     for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
         if (s->wanted == 1u << kind)
             return usage_error("%s: --step-by=%s: %s", verb, s->by, missing[kind]);
     return usage_error("%s: --step-by: no range, label or optimizer is named '%s'%s", verb, s->by,
-                       step_names_text(&s->others, names));
+                       s->names);
 }
 
 enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,

@@ -28,13 +28,15 @@
 #define GPUPROF_COLLECTOR_STEPS_H
 
 #include "resolve/event_walk.h"
-#include "resolve/range_text.h"
 
 #define STEPS_FREE      4096
 #define STEP_FILE_BYTES 64
 #define STEPS_MAX       (1u << 19)
 
 #define STEPS_GRAPH_PART 10
+
+#define STEP_NAMES_MAX  5
+#define STEP_NAME_BYTES 60
 
 /* What defines the steps, in order of preference. */
 enum step_kind {
@@ -105,11 +107,13 @@ struct steps {
     bool has_sampled;  /* launches were sampled, so they are no marks */
     struct step *list; /* owned; by process, in the order of time */
     uint32_t count;
-    uint64_t beyond;          /* marks beyond the maximum */
-    struct step_names others; /* names of ranges and labels before the first that matches */
-    uint64_t unrecorded;      /* steps that lie in a pause, and are not in `list` */
-    uint64_t overlapping;     /* ranges and labels that began inside one that is a step */
-    bool has_waits;           /* somebody waited for another process */
+    uint64_t beyond; /* marks beyond the maximum */
+    /* "; the names are 'load', 'step *'": ranges and labels before the first that matches */
+    char names[STEP_NAMES_MAX * (STEP_NAME_BYTES + 5) + 24];
+    uint32_t name_count;
+    uint64_t unrecorded;  /* steps that lie in a pause, and are not in `list` */
+    uint64_t overlapping; /* ranges and labels that began inside one that is a step */
+    bool has_waits;       /* somebody waited for another process */
 };
 
 /*
