@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/range_text.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A place in a text. */
@@ -120,12 +120,6 @@ bool range_op_begins_trace(const char *name, uint32_t byte_count)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static char *copy(char *out, const char *text, size_t byte_count)
-{
-    memcpy(out, text, byte_count);
-    return out + byte_count;
-}
-
 /* The value of the last ",KEY=" or "#KEY=" in a text of XLA, up to its delimiter. */
 static bool find_value(struct cursor c, const char *key, struct cursor *value)
 {
@@ -142,10 +136,9 @@ static bool find_value(struct cursor c, const char *key, struct cursor *value)
 static uint32_t module_name(struct cursor c, char *out)
 {
     struct cursor name;
-    if (!find_value(c, "hlo_module=", &name))
-        return 0;
-    char *end = copy(out, "XlaModule: ", 11);
-    return (uint32_t)(copy(end, name.at, (size_t)(name.end - name.at)) - out);
+    return find_value(c, "hlo_module=", &name)
+               ? (uint32_t)sprintf(out, "XlaModule: %.*s", (int)(name.end - name.at), name.at)
+               : 0;
 }
 
 /* Thunk:#name=main/dot_general,hlo_op=fusion.3#; the name can contain anything. */
@@ -154,14 +147,10 @@ static uint32_t thunk_name(struct cursor c, char *out)
     struct cursor op, name = c;
     if (!find_value(c, "hlo_op=", &op))
         return 0;
-    char *end = copy(out, "Thunk: ", 7);
-    end = copy(end, op.at, (size_t)(op.end - op.at));
-    if (skip(&name, "#name=") && op.at - name.at > 8) {
-        end = copy(end, " (", 2);
-        end = copy(end, name.at, (size_t)(op.at - name.at - 8)); /* up to ",hlo_op=" */
-        *end++ = ')';
-    }
-    return (uint32_t)(end - out);
+    int length = sprintf(out, "Thunk: %.*s", (int)(op.end - op.at), op.at);
+    if (skip(&name, "#name=") && op.at - name.at > 8) /* up to ",hlo_op=" */
+        length += sprintf(out + length, " (%.*s)", (int)(op.at - name.at - 8), name.at);
+    return (uint32_t)length;
 }
 
 /* {'Module': 'model.layers.0.mlp', 'Inputs': ..}, with quotes as Python's repr() has them. */
@@ -177,7 +166,8 @@ static uint32_t layer_name(struct cursor c, char *out)
     bool is_closed = c.at < c.end && *c.at++ == quote;
     if (!is_closed || !length || !(skip(&c, ", ") || skip(&c, "}")))
         return 0;
-    return (uint32_t)(copy(out, begin, length) - out);
+    memcpy(out, begin, length);
+    return length;
 }
 
 uint32_t range_text_name(const char *text, uint32_t byte_count, char *out)
@@ -192,7 +182,8 @@ uint32_t range_text_name(const char *text, uint32_t byte_count, char *out)
         return thunk_name(c, out);
     if (!range_text_op(text, byte_count, &op))
         return 0;
-    return (uint32_t)(copy(out, text, op.name_bytes) - out);
+    memcpy(out, text, op.name_bytes);
+    return op.name_bytes;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ bool range_text_op(const char *text, uint32_t byte_count, struct range_op *op);
 /* Whether operators inside one of this name are traced by torch.compile, and so do no work. */
 bool range_op_begins_trace(const char *name, uint32_t byte_count);
 
-#define RANGE_NAME_BYTES(byte_count) ((byte_count) + 16u)
+#define RANGE_NAME_BYTES(byte_count) ((byte_count) + 17u)
 
 /*
  * Writes the name in a text of one of the forms above to `out`: an operator's name, "XlaModule:

@@ -170,8 +170,8 @@ bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_n
 char *selection_text(const struct selection *s);
 
 /* After a walk: says which devices and threads were busy for half of the selection or more with
- * work or a call from before --from, and since when: "2 GPUs were in work, and a thread in a call,
- * that began before: --from=0.000103 shows it". The caller frees it; NULL: there is none, or no
+ * work or a call from before --from, and since when: "2 GPUs and 1 thread were busy with what
+ * began earlier: --from=0.000103000 shows it". The caller frees it; NULL: there is none, or no
  * memory. */
 char *selection_begun_text(const struct selection *s);
 

@@ -66,30 +66,14 @@ char *selection_text(const struct selection *s)
 
 char *selection_begun_text(const struct selection *s)
 {
-    uint64_t ns = s->found.begun_ns - s->walk->survey.origin_ns;
-    char devices[40] = "", threads[40] = "", time[32], *text = NULL;
-    if (s->found.begun_devices == 1)
-        snprintf(devices, sizeof devices, "a GPU was busy");
-    else if (s->found.begun_devices)
-        snprintf(devices, sizeof devices, "%u GPUs were busy", s->found.begun_devices);
-    if (s->found.begun_threads == 1)
-        snprintf(threads, sizeof threads, "a thread %sin a call",
-                 s->found.begun_devices ? "" : "was ");
-    else if (s->found.begun_threads)
-        snprintf(threads, sizeof threads, "%u threads %sin calls", s->found.begun_threads,
-                 s->found.begun_devices ? "" : "were ");
-    if (!s->found.begun_devices && !s->found.begun_threads)
+    const struct selection_found *f = &s->found;
+    uint64_t ns = f->begun_ns - s->walk->survey.origin_ns;
+    if (!f->begun_devices && !f->begun_threads)
         return NULL;
-    int length = snprintf(time, sizeof time, "%llu.%09llu", (unsigned long long)(ns / 1000000000u),
-                          (unsigned long long)(ns % 1000000000u));
-    while (time[length - 1] == '0')
-        time[--length] = '\0';
-    time[length - (time[length - 1] == '.')] = '\0';
-    length =
-        asprintf(&text, "%s%s%s%s that began earlier: --from=%s shows %s", devices,
-                 *devices && *threads ? ", and " : "", threads, *devices && *threads ? "," : "",
-                 time, s->found.begun_devices + s->found.begun_threads > 1 ? "them" : "it");
-    return length < 0 ? NULL : text;
+    return text_printf("%u GPU%s and %u thread%s were busy with what began earlier: "
+                       "--from=%.9f shows it",
+                       f->begun_devices, f->begun_devices == 1 ? "" : "s", f->begun_threads,
+                       f->begun_threads == 1 ? "" : "s", (double)ns / 1e9);
 }
 
 /* Whether no selected device is in the recording; then `text` lists those that are. */
