@@ -7,13 +7,11 @@
 #include "base/array.h"
 #include "error.h"
 
-#define BINS_MAX      (CLOCK_KNOTS_MAX - 1)
-#define BIN_SAMPLES   16 /* least samples of a knot ... */
-#define BURST_SAMPLES 8  /* ... or of one that a gap ends */
-#define KNOTS_MIN     3
-#define PASSES        4
-#define RUN_MIN       3
-#define FEW           8 /* with this few samples the spread is known to a factor of two */
+#define BINS_MAX    (CLOCK_KNOTS_MAX - 1)
+#define BIN_SAMPLES 16 /* least samples of a knot */
+#define KNOTS_MIN   3
+#define PASSES      4
+#define FEW         8 /* with this few samples the spread is known to a factor of two */
 
 #define MAD_SIGMA    1.4826 /* standard deviation / median absolute deviation of normal errors */
 #define MEDIAN_ERROR 1.2533 /* likewise: a median's error / a mean's error */
@@ -22,8 +20,6 @@
 #define SIGMA_MIN    200.0
 #define SIGMA_FEW    25000.0 /* a few samples may lie on a line by chance: at least this / count */
 
-#define SLOPE_UNKNOWN   5e-5 /* a slope with a larger error is unknown ... */
-#define SLOPE_USUAL     1e-4 /* ... and below this: quartz clocks are no worse */
 #define SLOPE_MAX       1e-3
 #define TURN_MAX        1e-5 /* largest change of the rate in an unobserved time ... */
 #define TURN_USUAL      5e-7 /* ... and even in a short one: a time server steers clocks */
@@ -147,14 +143,6 @@ static double doubt_of_unseen(const struct fitting *g, double curve, double seen
            fmin(curve * beyond * (beyond + seen) / 2, TURN_MAX * beyond);
 }
 
-/* The same for a line with an unnoticed error of up to `hidden` in observed times. */
-static double doubt_of_line(const struct fitting *g, double hidden)
-{
-    double gap = longest_gap(g), seen = g->samples[g->count - 1].at_ns - g->samples[0].at_ns - gap;
-    double curve = seen > 0 ? 8 * hidden / (seen * seen) : TURN_MAX;
-    return doubt_of_unseen(g, curve, seen, gap);
-}
-
 /* Fits a line. Its uncertainty does not include unobserved times. */
 static void fit_line(struct fitting *g)
 {
@@ -171,11 +159,6 @@ static void fit_line(struct fitting *g)
     double level_error = MEDIAN_ERROR * f->spread_ns / sqrt(f->used);
     double slope_error = square > 0 ? fmax(f->spread_ns, 2 * RESOLUTION) / sqrt(square) : 1;
     double few = 1 + (double)FEW / g->count;
-    if (slope_error > SLOPE_UNKNOWN) {
-        set_slope(f, 0);
-        slope_error = SLOPE_USUAL / few;
-        f->knots[0].gap_ns += median_residual(g, 0, g->count);
-    }
     double reach = fmax(fmax(f->knots[0].at_ns - g->from_ns, g->to_ns - f->knots[0].at_ns), 0);
     f->uncertainty_ns =
         few * (f->spread_ns + 2 * level_error + 2 * slope_error * reach) + RESOLUTION;
@@ -206,20 +189,14 @@ static double swing_of(const struct clock_fit *f, double error, double *curve)
     return most;
 }
 
-/* Returns the end of the bin that begins with sample `first`: at least `width_ns` long, or before
- * an unusually long gap. */
+/* Returns the end of the bin that begins with sample `first`: at least `width_ns` long. */
 static uint32_t bin_end(const struct fitting *g, uint32_t first, double width_ns)
 {
-    double usual = (g->samples[g->count - 1].at_ns - g->samples[0].at_ns) / g->count;
-    double gap_ns = fmax(width_ns, BURST_SAMPLES * usual);
     uint32_t end = first + 1;
-    for (; end < g->count; end++) {
-        double at = g->samples[end].at_ns;
-        if ((end - first >= BIN_SAMPLES && at - g->samples[first].at_ns >= width_ns) ||
-            (end - first >= BURST_SAMPLES && at - g->samples[end - 1].at_ns >= gap_ns))
-            break;
-    }
-    return g->count - end < BURST_SAMPLES ? g->count : end;
+    while (end < g->count && (end - first < BIN_SAMPLES ||
+                              g->samples[end].at_ns - g->samples[first].at_ns < width_ns))
+        end++;
+    return g->count - end < BIN_SAMPLES / 2 ? g->count : end;
 }
 
 /* Puts knots at the medians of bins, relative to the current line, into *bent. Sets the largest
@@ -251,13 +228,13 @@ static bool lay_knots(const struct fitting *g, struct clock_fit *bent, double *o
 static void bend(struct fitting *g)
 {
     struct clock_fit *f = g->fit, bent;
-    double curve, off = 0, error = 0;
+    double curve, off = 0, error = 0, gap = longest_gap(g);
     bool has_knots = lay_knots(g, &bent, &off, &error);
-    double hidden = CUT_SIGMAS * error + RESOLUTION;
+    double hidden = CUT_SIGMAS * error + RESOLUTION; /* an error that the line may have */
+    double seen = g->samples[g->count - 1].at_ns - g->samples[0].at_ns - gap;
     if (!has_knots || off <= hidden) {
-        f->uncertainty_ns +=
-            has_knots ? doubt_of_line(g, hidden)
-                      : 3 * f->spread_ns + doubt_of_line(g, 2 * f->spread_ns + RESOLUTION);
+        curve = seen > 0 ? 8 * hidden / (seen * seen) : TURN_MAX;
+        f->uncertainty_ns += doubt_of_unseen(g, curve, seen, gap);
         return;
     }
     *f = bent;
@@ -268,34 +245,8 @@ static void bend(struct fitting *g)
     see_agreeing(g);
     double swing = swing_of(f, error, &curve);
     double end = fmin(k[some].at_ns - k[0].at_ns, k[last].at_ns - k[last - some].at_ns);
-    double seen = k[last].at_ns - k[0].at_ns - longest_gap(g);
-    curve = seen > 0 ? fmax(curve, 8 * hidden / (seen * seen)) : TURN_MAX;
-    double beyond = fmax(fmax(k[0].at_ns - g->from_ns, g->to_ns - k[last].at_ns), 0);
-    f->uncertainty_ns = f->spread_ns + 2 * error + 1.25 * swing + RESOLUTION +
-                        4 * error * beyond / end + doubt_of_unseen(g, curve, end, 0);
-}
-
-/* Many consecutive samples that disagree with the fit but agree with each other mean that the clock
- * was set or stopped. They count as much as the others. Returns how far off they are. */
-static double off_together(const struct fitting *g)
-{
-    double cut = CUT_SIGMAS * g->fit->spread_ns + RESOLUTION, most = 0, before = 0;
-    uint32_t least = (uint32_t)fmax(RUN_MIN, log2(g->count)), run = 0;
-    for (uint32_t i = 0; i < g->count; i++) {
-        double off = residual(g, i);
-        if (fabs(off) <= cut)
-            run = 0;
-        else if (run && fabs(off - before) <= cut)
-            run++;
-        else if (run < 2)
-            run = 1;
-        else
-            continue; /* a late one, which is normal */
-        if (run >= least)
-            most = fmax(most, fabs(off));
-        before = off;
-    }
-    return most;
+    f->uncertainty_ns =
+        f->spread_ns + 2 * error + 1.25 * swing + RESOLUTION + doubt_of_unseen(g, curve, end, 0);
 }
 
 /* Returns the largest rise between knots that is too steep for a running clock; 0: none. */
@@ -322,7 +273,7 @@ int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t c
     qsort(samples, count, sizeof *samples, compare_samples);
     fit_line(&g);
     bend(&g);
-    f->jump_ns = fmax(off_together(&g), steepest_rise(f));
+    f->jump_ns = steepest_rise(f);
     f->uncertainty_ns += f->jump_ns;
     free(g.scratch);
     return 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fits how one clock runs against another, from moments seen by both: a line, or, if that does not
- * fit, a line of several pieces. Up to a third of the samples may be unrelated without an effect,
- * unless many consecutive ones agree.
+ * fit, a line of several pieces. Up to a third of the samples may be unrelated without an effect.
  * The uncertainty includes what a clock may have done unobserved, and its turns between knots, so
  * it normally exceeds the fit's error.
  */
@@ -28,7 +27,7 @@ struct clock_fit {
     double first_slope;    /* before the first knot ... */
     double last_slope;     /* ... and after the last */
     double spread_ns;      /* standard deviation of the samples that agree */
-    double jump_ns;        /* size of a jump: consecutive samples off by the same; or 0 */
+    double jump_ns;        /* size of a jump of the clock; or 0 */
     double uncertainty_ns; /* of the gap, at the least certain point of the requested time */
 };
 
