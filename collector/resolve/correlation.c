@@ -24,17 +24,13 @@ static int compare_calls(const void *left, const void *right)
            ORDER(a->begin_ns, b->begin_ns);
 }
 
-void correlation_init(struct correlation *c)
-{
-    *c = (struct correlation){.run_max = CORRELATION_RUN};
-    spool_init(&c->spool, sizeof(struct correlated_call));
-}
-
-void correlation_expect(struct correlation *c, uint32_t process_count)
+void correlation_init(struct correlation *c, uint32_t process_count)
 {
     uint64_t ahead = (uint64_t)process_count * CORRELATION_AHEAD;
-    if (ahead > c->run_max)
-        c->run_max = ahead < CORRELATION_RUN_MAX ? (uint32_t)ahead : CORRELATION_RUN_MAX;
+    *c = (struct correlation){.run_max = ahead < CORRELATION_RUN       ? CORRELATION_RUN
+                                         : ahead < CORRELATION_RUN_MAX ? (uint32_t)ahead
+                                                                       : CORRELATION_RUN_MAX};
+    spool_init(&c->spool, sizeof(struct correlated_call));
 }
 
 void correlation_release(struct correlation *c)
@@ -52,7 +48,7 @@ void correlation_forget(struct correlation *c)
 {
     uint32_t run_max = c->run_max, added = c->added;
     correlation_release(c);
-    correlation_init(c);
+    correlation_init(c, 0);
     c->run_max = run_max;
     c->added = added;
 }

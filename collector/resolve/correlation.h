@@ -100,10 +100,7 @@ struct correlation {
     struct spool spool;
 };
 
-void correlation_init(struct correlation *c);
-
-/* Sets the number of processes; call it before the first addition. */
-void correlation_expect(struct correlation *c, uint32_t process_count);
+void correlation_init(struct correlation *c, uint32_t process_count);
 void correlation_release(struct correlation *c);
 
 /* Forgets all calls. */

@@ -341,9 +341,8 @@ void survey_begin(struct survey *s, const struct process *only)
 int survey_init(struct survey *s, struct recording *rec)
 {
     *s = (struct survey){.rec = rec};
-    correlation_init(&s->calls);
+    correlation_init(&s->calls, rec->count);
     init_nodes(s);
-    correlation_expect(&s->calls, rec->count);
     stack_table_init(&s->stacks, recording_bytes(rec));
     s->processes = calloc(rec->count + 1u, sizeof *s->processes);
     s->threads = calloc(rec->thread_count + 1u, sizeof *s->threads);

@@ -7,7 +7,7 @@
 #define GPUPROF_COLLECTOR_WALK_SLICES_H
 
 #include "api/api.h"
-#include "resolve/slice.h"
+#include "resolve/event_walk.h"
 
 /*
  * The events of a timeline, with a look at the next ones: clock noise can place GPU work a little

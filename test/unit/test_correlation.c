@@ -105,7 +105,7 @@ static void test_orders(void **state)
                  {1901, 0, 1}};
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct correlation c;
-        correlation_init(&c);
+        correlation_init(&c, 1);
         c.run_max = cases[i].run_max;
         c.spool.usable = cases[i].slots;
         fill(&c, cases[i].seed);
@@ -125,7 +125,7 @@ static void test_many_and_none(void **state)
     for (uint32_t run_max = 4; run_max <= CORRELATION_RUN; run_max += CORRELATION_RUN - 4) {
         struct correlation c;
         uint64_t count, pending;
-        correlation_init(&c);
+        correlation_init(&c, 1);
         c.run_max = run_max;
         for (uint32_t id = 1; id <= 10; id++) {
             struct correlated_call call = call_of(0, id);
@@ -158,10 +158,9 @@ static void test_many_ahead(void **state)
     struct correlation c;
     struct correlated_call found;
     (void)state;
-    correlation_init(&c);
-    correlation_expect(&c, 1);
+    correlation_init(&c, 1);
     assert_int_equal(c.run_max, CORRELATION_RUN);
-    correlation_expect(&c, processes);
+    correlation_init(&c, processes);
     for (uint32_t id = 1; id <= CORRELATION_AHEAD; id++)
         for (uint32_t i = 0; i < processes; i++) {
             struct correlated_call call = {
@@ -173,8 +172,7 @@ static void test_many_ahead(void **state)
         assert_int_equal(found.begin_ns, 1000 + i);
     }
     correlation_release(&c);
-    correlation_init(&c);
-    correlation_expect(&c, UINT32_MAX);
+    correlation_init(&c, UINT32_MAX);
     assert_int_equal(c.run_max, CORRELATION_RUN_MAX);
     correlation_release(&c);
 }
@@ -189,7 +187,7 @@ static void test_hang(void **state)
         uint64_t count, pending;
         const struct correlation_thread threads[2] = {{800, false}, {700, true}};
         const struct correlation_losses l = {.kinds = CORRELATION_LAUNCH, .threads = threads};
-        correlation_init(&c);
+        correlation_init(&c, 1);
         for (uint32_t id = 1; id <= 8; id++) {
             struct correlated_call call = call_of(0, id);
             call.thread = id % 2;
@@ -213,7 +211,7 @@ static void test_links(void **state)
     for (uint32_t run_max = 3; run_max <= CORRELATION_RUN; run_max += CORRELATION_RUN - 3) {
         struct correlation c;
         struct correlated_call found;
-        correlation_init(&c);
+        correlation_init(&c, 1);
         c.run_max = run_max;
         struct correlated_call nested = call_of(0, 5);
         nested.flags |= CORRELATION_NESTED;
@@ -248,7 +246,7 @@ static void test_forgets(void **state)
     struct correlation c;
     struct correlated_call found;
     (void)state;
-    correlation_init(&c);
+    correlation_init(&c, 1);
     c.run_max = 4;
     for (uint32_t id = 1; id <= 400; id++) {
         struct correlated_call call = call_of(0, id);
@@ -273,7 +271,7 @@ static void test_reuse(void **state)
     for (uint32_t run_max = 2; run_max <= CORRELATION_RUN; run_max += CORRELATION_RUN - 2) {
         struct correlation c;
         struct correlated_call found;
-        correlation_init(&c);
+        correlation_init(&c, 1);
         c.run_max = run_max;
         for (uint32_t i = 0; i < 3; i++) {
             struct correlated_call outer = call_of(0, 5), nested = outer;
@@ -351,7 +349,7 @@ static void test_gaps(void **state)
     struct correlation c;
     uint64_t count, pending;
     (void)state;
-    correlation_init(&c);
+    correlation_init(&c, 1);
     for (uint32_t id = 1; id <= 9; id++) {
         struct correlated_call call = call_of(0, id);
         assert_int_equal(add(&c, &call), 0);
@@ -391,7 +389,7 @@ static void test_many_processes(void **state)
     (void)state;
     struct correlation c;
     uint64_t count = 0, pending = 0, all = 0;
-    correlation_init(&c);
+    correlation_init(&c, 1);
     for (uint32_t id = 1; id <= MANY_CALLS; id++) {
         for (uint32_t process = 0; process < MANY_PROCESSES; process++) {
             struct correlated_call call = call_of(process, id);
