@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/event_walk.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,39 +131,6 @@ static uint32_t end_of(const struct walk *w, const struct process *only)
     return only ? only->index + 1 : w->rec->count;
 }
 
-/* Passes on what is still open after the last event. */
-static int report_left(const struct pass *p)
-{
-    struct walk *w = p->walk;
-    static const struct record nothing;
-    struct slice s = {.walk = w, .event.record = &nothing, .library_change = LIBRARY_OPEN};
-    uint32_t first = w->ranges.first_thread, end = first + w->ranges.thread_count;
-    int error = 0;
-    for (uint32_t i = first; p->needs & WALK_LIBRARIES && i < end; i++)
-        while (error == 0 && (s.library = library_calls_drain(&w->libraries, i, w->last_ns))) {
-            s.event.process = s.library->process;
-            s.event.thread = s.library->thread;
-            error = pass_report(p, &s);
-        }
-    s.library_change = LIBRARY_SAME;
-    s.op_change = OP_LEFT;
-    for (uint32_t i = first; p->needs & WALK_OPS && i < end; i++)
-        while (error == 0 && (s.op = ops_drain(&w->ops, i, w->last_ns))) {
-            s.event.process = s.op->process;
-            s.event.thread = s.op->thread;
-            error = pass_report(p, &s);
-        }
-    s.op_change = OP_SAME;
-    s.change = RANGE_LEFT;
-    for (uint32_t i = first; p->needs & WALK_RANGES && i < end; i++)
-        while (error == 0 && (s.range = ranges_drain(&w->ranges, i, w->last_ns))) {
-            s.event.process = s.range->process;
-            s.event.thread = s.range->thread;
-            error = s.range->is_op || s.range->is_duplicate ? 0 : pass_report(p, &s);
-        }
-    return error;
-}
-
 /* Completes losses and consumers after the last event. */
 static int event_walk_finish(const struct pass *p, const struct process *only)
 {
@@ -171,7 +139,7 @@ static int event_walk_finish(const struct pass *p, const struct process *only)
     if (p->learns_pauses)
         survey_finish_pauses(&w->survey);
     if (error == 0 && p->count)
-        error = report_left(p);
+        error = pass_report_left(p);
     for (uint32_t i = event_walk_first_of(only);
          error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only); i++)
         if (w->filter && w->filter->wants)
@@ -209,38 +177,6 @@ static int event_walk_begin(const struct pass *p, const struct process *only)
     return error < 0 ? error : ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
 }
 
-static void event_walk_see(struct walk *w, const struct event *e)
-{
-    uint64_t *first_ns = &w->first_ns[e->process->index];
-    uint64_t *last_ns = &w->last_ns[e->process->index];
-    if (!w->survey.origin_ns)
-        w->survey.origin_ns = e->begin_ns;
-    if (!*first_ns)
-        *first_ns = e->begin_ns;
-    /* Flushing CUPTI after the program ended is not part of its time. */
-    if (e->end_ns > *last_ns && e->record->type != RECORD_OVERHEAD)
-        *last_ns = e->end_ns;
-}
-
-/* Handles calls and GPU work first: most events are these, and they change no context. */
-static int event_walk_walk(const struct pass *p)
-{
-    struct walk *w = p->walk;
-    struct slice s = {.walk = w};
-    int more;
-    while ((more = look_ahead_next(p->ahead, &s.event)) > 0) {
-        uint8_t type = s.event.record->type;
-        if (event_is_visible(type))
-            event_walk_see(w, &s.event);
-        int done = type == RECORD_CALL    ? slices_pass_call(p, &s)
-                   : is_stream_work(type) ? slices_pass_work(p, &s)
-                                          : slices_pass_other(p, &s);
-        if (done)
-            return done;
-    }
-    return more;
-}
-
 /* Whether no consumer needs GPU work, and the walk neither. */
 static bool skips_work(const struct pass *p)
 {
@@ -250,10 +186,43 @@ static bool skips_work(const struct pass *p)
     return is_skipped;
 }
 
+static hears_fn *hears(const struct consumer *c, enum heard as)
+{
+    switch (as) {
+    case HEARD_PLAIN_CALL:
+    case HEARD_GRAPH_CALL:
+    case HEARD_OPEN_CALL: return c->take_call ? c->take_call : c->take;
+    case HEARD_WORK: return c->take_work ? c->take_work : c->take;
+    default: return c->take;
+    }
+}
+
+/* Builds the lists of consumers by their needs and skips. */
+static void add_listeners(struct pass *p)
+{
+    static const unsigned skips[HEARD_KINDS] = {[HEARD_PLAIN_CALL] = WALK_SKIPS_PLAIN_CALLS,
+                                                [HEARD_GRAPH_CALL] =
+                                                    WALK_SKIPS_CALLS & ~WALK_SKIPS_PLAIN_CALLS,
+                                                [HEARD_WORK] = WALK_SKIPS_WORK,
+                                                [HEARD_OTHER] = WALK_SKIPS_OTHERS};
+    assert(p->count <= WALK_CONSUMERS_MAX);
+    for (enum heard as = 0; as < HEARD_KINDS; as++) {
+        struct listener *next = p->listeners[as], *of_filtered = p->of_filtered[as];
+        for (unsigned i = 0; i < p->count; i++) {
+            const struct consumer *c = &p->consumers[i];
+            next->hears = c->skips & skips[as] ? NULL : hears(c, as);
+            next->context = c->context;
+            *of_filtered = *next;
+            of_filtered += next->hears && c->sees_filtered;
+            next += next->hears != NULL;
+        }
+        *next = *of_filtered = (struct listener){0};
+    }
+}
+
 static int event_walk_run(struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
-    struct look_ahead ahead;
     if (p->learns_pauses)
         w->survey.pause_count = 0; /* from a walk that was stopped */
     const struct timeline_scope scope = {.only = only,
@@ -263,11 +232,9 @@ static int event_walk_run(struct pass *p, const struct process *only)
                                          .ns_max = w->ns_max,
                                          .is_cut = &w->is_cut};
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max, &scope);
-    look_ahead_init(&ahead, p->timeline);
-    p->ahead = &ahead;
     int more = p->timeline ? event_walk_begin(p, only) : GPUPROF_NO_MEMORY;
     if (more == 0)
-        more = event_walk_walk(p);
+        more = pass_walk(p);
     if (more == 0)
         more = event_walk_finish(p, only);
     int number = errno;
@@ -278,7 +245,6 @@ static int event_walk_run(struct pass *p, const struct process *only)
     else if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
-    look_ahead_release(&ahead);
     timeline_free(p->timeline);
     w->knows_pauses |= p->learns_pauses && more == 0;
     return more;
@@ -375,7 +341,7 @@ int walk_survey(struct walk *w)
                      .learns_stacks = true,
                      .learns_pauses = true};
     struct surveying s = {w, calloc(w->rec->count + 1u, sizeof *s.last_ns)};
-    pass_add_listeners(&p);
+    add_listeners(&p);
     if (!s.last_ns)
         say_error("gpuprof-collector", error = GPUPROF_NO_MEMORY);
     if (error >= 0) {
@@ -398,7 +364,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     for (unsigned i = 0; i < count; i++)
         p.needs |= consumers[i].needs;
     p.ties = p.needs & (WALK_WORK | WALK_CALLS | WALK_LOSSES) || (filter && filter->asks_calls);
-    pass_add_listeners(&p);
+    add_listeners(&p);
     p.learns = !w->is_surveyed && (p.ties || p.needs & WALK_STACKS);
     w->survey.is_bare = p.ties && !(p.needs & WALK_WORK);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;

@@ -9,14 +9,35 @@
 #include "record/gpu_record.h"
 #include "resolve/stack_table.h"
 
-/* ---- looking ahead --------------------------------------------------------------------------- */
+/* ---- looking ahead ---------------------------------------------------------------------------
+ *
+ * The events of a timeline, with a look at the next ones. Memory: AHEAD_EVENTS of 260 bytes, with
+ * their byte strings, after the first look ahead.
+ */
 
-void look_ahead_release(struct look_ahead *l)
+#define AHEAD_EVENTS 512 /* a power of two */
+
+struct ahead_event {
+    struct event event;
+    struct record record; /* the record of `event` */
+    uint8_t *bytes;       /* owned: byte string of the record */
+    bool is_known;
+};
+
+struct look_ahead {
+    struct timeline *timeline;  /* a view */
+    struct ahead_event *events; /* owned; NULL: no look ahead so far */
+    uint32_t first, count;
+    struct record now; /* record of the event that was returned last */
+    int more;          /* last result of the timeline */
+    bool is_known;     /* the event returned last was found by look_ahead_find before */
+};
+
+static void look_ahead_release(struct look_ahead *l)
 {
     for (uint32_t i = 0; l->events && i < AHEAD_EVENTS; i++)
         free(l->events[i].bytes);
     free(l->events);
-    *l = (struct look_ahead){0};
 }
 
 static struct ahead_event *at(const struct look_ahead *l, uint32_t index)
@@ -24,8 +45,12 @@ static struct ahead_event *at(const struct look_ahead *l, uint32_t index)
     return &l->events[(l->first + index) % AHEAD_EVENTS];
 }
 
-int look_ahead_take(struct look_ahead *l, struct event *event)
+/* The next event, like timeline_next. */
+static inline int look_ahead_next(struct look_ahead *l, struct event *event)
 {
+    l->is_known = false;
+    if (!l->events)
+        return timeline_next(l->timeline, event);
     if (!l->count)
         return l->more > 0 ? l->more = timeline_next(l->timeline, event) : l->more;
     struct ahead_event *next = at(l, 0);
@@ -64,7 +89,12 @@ static int look_ahead_fill(struct look_ahead *l, uint64_t until_ns)
     return error;
 }
 
-const struct event *look_ahead_find(struct look_ahead *l, struct event *now, int *error)
+/*
+ * Finds, among the next events, the call with the correlation id of `now`, the event returned last.
+ * NULL: none within AHEAD_NS, or an error. The result is a view until the next event; is_known is
+ * set when it is returned in turn. The record of `now` stays valid until then, too.
+ */
+static const struct event *look_ahead_find(struct look_ahead *l, struct event *now, int *error)
 {
     if (!l->events && !(l->events = calloc(AHEAD_EVENTS, sizeof *l->events))) {
         *error = GPUPROF_NO_MEMORY;
@@ -88,48 +118,54 @@ const struct event *look_ahead_find(struct look_ahead *l, struct event *now, int
 
 /* ---- consumers ------------------------------------------------------------------------------- */
 
-int pass_report(const struct pass *p, struct slice *s)
+/* Whether the slice gives context for others. */
+static inline bool is_around(const struct slice *s)
+{
+    return s->change || s->op_change || s->library_change || s->pause_change;
+}
+
+/* Like pass_report, for a slice with a known kind and after the filter was applied. */
+static inline int report_as(const struct pass *p, enum heard as, const struct slice *s)
+{
+    bool is_reported = !s->is_filtered || (is_around(s) && s->change != RANGE_MARKED);
+    for (const struct listener *l = is_reported ? p->listeners[as] : p->of_filtered[as]; l->hears;
+         l++) {
+        int more = l->hears(l->context, s);
+        if (more)
+            return more;
+    }
+    return 0;
+}
+
+/* Applies the filter to the slice. */
+static inline void hide(const struct pass *p, struct slice *s)
+{
+    const struct walk_filter *f = p->filter;
+    if (!f)
+        return;
+    s->is_filtered = !f->has(f->context, s);
+    s->is_call_filtered = s->is_called && (s->is_filtered || !f->has_call(f->context, s));
+}
+
+static inline enum heard heard_call(const struct event *e)
+{
+    unsigned class = e->function->class, flags = e->record->flags;
+    if (flags & RECORD_OPEN)
+        return HEARD_OPEN_CALL;
+    return flags & RECORD_CAPTURED || class == API_GRAPH_LAUNCH || class == API_GRAPH
+               ? HEARD_GRAPH_CALL
+               : HEARD_PLAIN_CALL;
+}
+
+static int pass_report(const struct pass *p, struct slice *s)
 {
     uint8_t type = s->event.record->type;
-    pass_hide(p, s);
-    return pass_report_as(p,
-                          type == RECORD_CALL    ? pass_heard_call(&s->event)
-                          : is_stream_work(type) ? HEARD_WORK
-                                                 : HEARD_OTHER,
-                          s);
-}
-
-static hears_fn *hears(const struct consumer *c, enum heard as)
-{
-    switch (as) {
-    case HEARD_PLAIN_CALL:
-    case HEARD_GRAPH_CALL:
-    case HEARD_OPEN_CALL: return c->take_call ? c->take_call : c->take;
-    case HEARD_WORK: return c->take_work ? c->take_work : c->take;
-    default: return c->take;
-    }
-}
-
-void pass_add_listeners(struct pass *p)
-{
-    static const unsigned skips[HEARD_KINDS] = {[HEARD_PLAIN_CALL] = WALK_SKIPS_PLAIN_CALLS,
-                                                [HEARD_GRAPH_CALL] =
-                                                    WALK_SKIPS_CALLS & ~WALK_SKIPS_PLAIN_CALLS,
-                                                [HEARD_WORK] = WALK_SKIPS_WORK,
-                                                [HEARD_OTHER] = WALK_SKIPS_OTHERS};
-    assert(p->count <= WALK_CONSUMERS_MAX);
-    for (enum heard as = 0; as < HEARD_KINDS; as++) {
-        struct listener *next = p->listeners[as], *of_filtered = p->of_filtered[as];
-        for (unsigned i = 0; i < p->count; i++) {
-            const struct consumer *c = &p->consumers[i];
-            next->hears = c->skips & skips[as] ? NULL : hears(c, as);
-            next->context = c->context;
-            *of_filtered = *next;
-            of_filtered += next->hears && c->sees_filtered;
-            next += next->hears != NULL;
-        }
-        *next = *of_filtered = (struct listener){0};
-    }
+    hide(p, s);
+    return report_as(p,
+                     type == RECORD_CALL    ? heard_call(&s->event)
+                     : is_stream_work(type) ? HEARD_WORK
+                                            : HEARD_OTHER,
+                     s);
 }
 
 static bool is_correlated(unsigned type)
@@ -235,7 +271,7 @@ static bool is_duplicate(const struct walk *w, const struct range *range)
 }
 
 /* Looks up the range around this one before it opens. */
-static int walk_slices_take_range(const struct pass *p, struct slice *s)
+static int take_range(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     const struct range *around = p->ties ? walk_range(s, false) : NULL;
@@ -255,7 +291,7 @@ static int walk_slices_take_range(const struct pass *p, struct slice *s)
     return p->ties ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
 }
 
-static int walk_slices_take_op(const struct pass *p, struct slice *s)
+static int take_op(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     uint32_t process = s->event.process->index;
@@ -270,7 +306,7 @@ static int walk_slices_take_op(const struct pass *p, struct slice *s)
 }
 
 /* A record may end several calls that were left before its own: each is a slice. */
-static int walk_slices_take_library(const struct pass *p, struct slice *s)
+static int take_library(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     for (;;) {
@@ -284,16 +320,6 @@ static int walk_slices_take_library(const struct pass *p, struct slice *s)
     }
 }
 
-static int walk_slices_take_call(const struct pass *p, const struct slice *s)
-{
-    struct walk *w = p->walk;
-    if (p->needs & WALK_LIBRARIES)
-        library_calls_see(&w->libraries, &s->event);
-    return p->ties && !p->ahead->is_known
-               ? survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, &s->event)
-               : 0;
-}
-
 /* Stores the text of a record as the name of the number in its argument `which`. */
 static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r,
                     unsigned which)
@@ -304,7 +330,7 @@ static int set_name(struct kernel_names *all, struct kernel_handles *names, cons
 }
 
 /* Recording pauses when the program, gpuprof ctl or a window stops it, until all allow it again. */
-static void walk_slices_take_pause(struct slice *s)
+static void take_pause(struct slice *s)
 {
     const struct record *r = s->event.record;
     struct recorded_now *now = &s->walk->recorded[s->event.process->index];
@@ -333,7 +359,7 @@ static int assemble(const struct pass *p, struct slice *s)
     int error = 0;
     switch (r->type) {
     case RECORD_LIBRARY_BEGIN:
-    case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? walk_slices_take_library(p, s) : 0;
+    case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? take_library(p, s) : 0;
     case RECORD_LIBRARY_PLAN:
     case RECORD_COMMUNICATOR:
         return p->needs & WALK_LIBRARIES || p->learns_ops ? library_kinds_learn(&w->kinds, e) : 0;
@@ -349,7 +375,7 @@ static int assemble(const struct pass *p, struct slice *s)
             w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);
         return 0;
     case RECORD_OP_BEGIN:
-    case RECORD_OP_END: return p->needs & WALK_OPS ? walk_slices_take_op(p, s) : 0;
+    case RECORD_OP_END: return p->needs & WALK_OPS ? take_op(p, s) : 0;
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK:
@@ -361,7 +387,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_DEVICE_SOURCE: return device_sources_learn(&w->sources, e);
     case RECORD_PAUSE:
     case RECORD_WINDOW:
-        walk_slices_take_pause(s);
+        take_pause(s);
         return p->learns_pauses && s->pause_change
                    ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
                    : 0;
@@ -372,31 +398,36 @@ static int assemble(const struct pass *p, struct slice *s)
         if (p->ties || p->learns)
             error = survey_take(&w->survey, e);
         if (error == 0 && is_range_record(r->type) && p->needs & WALK_RANGES)
-            error = walk_slices_take_range(p, s);
+            error = take_range(p, s);
         break;
     }
     return error == 0 && p->ties && is_correlated(r->type) ? tie(p, s) : error;
 }
 
-int slices_pass_call(const struct pass *p, struct slice *s)
+static int pass_call(const struct pass *p, struct slice *s)
 {
-    int done = walk_slices_take_call(p, s);
-    pass_hide(p, s);
-    return done == 0 ? pass_report_as(p, pass_heard_call(&s->event), s) : done;
+    struct walk *w = p->walk;
+    if (p->needs & WALK_LIBRARIES)
+        library_calls_see(&w->libraries, &s->event);
+    int done = p->ties && !p->ahead->is_known
+                   ? survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, &s->event)
+                   : 0;
+    hide(p, s);
+    return done == 0 ? report_as(p, heard_call(&s->event), s) : done;
 }
 
-int slices_pass_work(const struct pass *p, struct slice *s)
+static int pass_work(const struct pass *p, struct slice *s)
 {
     int done = p->ties ? tie(p, s) : 0;
     if (done == 0 && !s->is_outside) {
-        pass_hide(p, s);
-        done = pass_report_as(p, HEARD_WORK, s);
+        hide(p, s);
+        done = report_as(p, HEARD_WORK, s);
     }
     s->is_called = s->is_outside = false;
     return done;
 }
 
-int slices_pass_other(const struct pass *p, struct slice *s)
+static int pass_other(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     int done = assemble(p, s);
@@ -412,4 +443,69 @@ int slices_pass_other(const struct pass *p, struct slice *s)
     s->source = NULL;
     s->is_called = s->is_outside = false;
     return done;
+}
+
+static void see(struct walk *w, const struct event *e)
+{
+    uint64_t *first_ns = &w->first_ns[e->process->index];
+    uint64_t *last_ns = &w->last_ns[e->process->index];
+    if (!w->survey.origin_ns)
+        w->survey.origin_ns = e->begin_ns;
+    if (!*first_ns)
+        *first_ns = e->begin_ns;
+    /* Flushing CUPTI after the program ended is not part of its time. */
+    if (e->end_ns > *last_ns && e->record->type != RECORD_OVERHEAD)
+        *last_ns = e->end_ns;
+}
+
+/* Handles calls and GPU work first: most events are these, and they change no context. */
+int pass_walk(struct pass *p)
+{
+    struct walk *w = p->walk;
+    struct slice s = {.walk = w};
+    struct look_ahead ahead = {.timeline = p->timeline, .more = 1};
+    int more, done = 0;
+    p->ahead = &ahead;
+    while (!done && (more = look_ahead_next(&ahead, &s.event)) > 0) {
+        uint8_t type = s.event.record->type;
+        if (event_is_visible(type))
+            see(w, &s.event);
+        done = type == RECORD_CALL    ? pass_call(p, &s)
+               : is_stream_work(type) ? pass_work(p, &s)
+                                      : pass_other(p, &s);
+    }
+    look_ahead_release(&ahead);
+    return done ? done : more;
+}
+
+int pass_report_left(const struct pass *p)
+{
+    struct walk *w = p->walk;
+    static const struct record nothing;
+    struct slice s = {.walk = w, .event.record = &nothing, .library_change = LIBRARY_OPEN};
+    uint32_t first = w->ranges.first_thread, end = first + w->ranges.thread_count;
+    int error = 0;
+    for (uint32_t i = first; p->needs & WALK_LIBRARIES && i < end; i++)
+        while (error == 0 && (s.library = library_calls_drain(&w->libraries, i, w->last_ns))) {
+            s.event.process = s.library->process;
+            s.event.thread = s.library->thread;
+            error = pass_report(p, &s);
+        }
+    s.library_change = LIBRARY_SAME;
+    s.op_change = OP_LEFT;
+    for (uint32_t i = first; p->needs & WALK_OPS && i < end; i++)
+        while (error == 0 && (s.op = ops_drain(&w->ops, i, w->last_ns))) {
+            s.event.process = s.op->process;
+            s.event.thread = s.op->thread;
+            error = pass_report(p, &s);
+        }
+    s.op_change = OP_SAME;
+    s.change = RANGE_LEFT;
+    for (uint32_t i = first; p->needs & WALK_RANGES && i < end; i++)
+        while (error == 0 && (s.range = ranges_drain(&w->ranges, i, w->last_ns))) {
+            s.event.process = s.range->process;
+            s.event.thread = s.range->thread;
+            error = s.range->is_op || s.range->is_duplicate ? 0 : pass_report(p, &s);
+        }
+    return error;
 }
