@@ -108,6 +108,9 @@ struct recorded_now {
     uint64_t records; /* records of windows so far */
 };
 
+/* Clock noise can place GPU work this long before its call. */
+#define AHEAD_NS 1000000u
+
 #define WALK_STOP          1
 #define WALK_CONSUMERS_MAX 32
 

@@ -5,7 +5,6 @@
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/selection.h"
-#include "resolve/walk_slices.h"
 
 /* Context of calls, which a table of rows (rows.h) does not need. It needs a link (rare), which may
  * be in a later block than its call. */

@@ -9,9 +9,6 @@
 #include "api/api.h"
 #include "resolve/event_walk.h"
 
-/* Clock noise can place GPU work this long before its call. */
-#define AHEAD_NS 1000000u
-
 struct look_ahead; /* walk_slices.c */
 
 /*
