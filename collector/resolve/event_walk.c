@@ -349,7 +349,7 @@ int walk_survey(struct walk *w)
         error = event_walk_learn(&p, has_facts, &s, NULL);
     }
     for (uint32_t i = 0; error == 0 && i < w->rec->count; i++)
-        if (w->last_ns[i] + AROUND_NS < s.last_ns[i]) /* its last block is damaged */
+        if (w->first_ns[i] && w->last_ns[i] + AROUND_NS < s.last_ns[i]) /* a damaged last block */
             w->last_ns[i] = s.last_ns[i];
     w->is_surveyed = error == 0;
     free(s.last_ns);

@@ -55,10 +55,10 @@ void graph_origins_release(struct graph_origins *g)
 
 /* ---- captures -------------------------------------------------------------------------------- */
 
-/* The handle argument with that label, 0: none. */
-static uint64_t graph_origins_word_of(const struct event *e, const char *label)
+/* The key of the handle in the argument with that label; 0: none. */
+static struct key key_of_argument(const struct event *e, enum sort sort, const char *label)
 {
-    return function_arg(e->function, e->record, label, 0);
+    return graph_origins_key_of(e->process, sort, function_arg(e->function, e->record, label, 0));
 }
 
 static uint8_t work_of(const struct event *e)
@@ -108,29 +108,26 @@ static int begin_capture(struct graph_origins *g, const struct process *p)
 
 static int end_capture(struct graph_origins *g, const struct event *e)
 {
-    uint64_t open = key_map_get(&g->keys, graph_origins_key_of(e->process, OPEN, 0));
-    uint64_t graph = graph_origins_word_of(e, "graph");
+    struct key key = graph_origins_key_of(e->process, OPEN, 0);
+    struct key graph = key_of_argument(e, GRAPH, "graph");
+    uint64_t open = key_map_get(&g->keys, key);
     if (!open)
         return 0;
-    key_map_remove(&g->keys, graph_origins_key_of(e->process, OPEN, 0));
-    return graph && e->record->result == 0
-               ? graph_origins_set(g, graph_origins_key_of(e->process, GRAPH, graph), open)
-               : 0;
+    key_map_remove(&g->keys, key);
+    return graph.b && e->record->result == 0 ? graph_origins_set(g, graph, open) : 0;
 }
 
 static int instantiate(struct graph_origins *g, const struct event *e)
 {
-    struct key exec = graph_origins_key_of(e->process, EXEC, graph_origins_word_of(e, "exec"));
-    uint64_t capture = key_map_get(
-        &g->keys, graph_origins_key_of(e->process, GRAPH, graph_origins_word_of(e, "graph")));
+    struct key exec = key_of_argument(e, EXEC, "exec");
+    uint64_t capture = key_map_get(&g->keys, key_of_argument(e, GRAPH, "graph"));
     key_map_remove(&g->keys, exec); /* its handle may have been reused */
     return capture ? graph_origins_set(g, exec, capture) : 0;
 }
 
 static int launch(struct graph_origins *g, const struct event *e)
 {
-    uint64_t exec = key_map_get(
-        &g->keys, graph_origins_key_of(e->process, EXEC, graph_origins_word_of(e, "exec")));
+    uint64_t exec = key_map_get(&g->keys, key_of_argument(e, EXEC, "exec"));
     struct capture *c = exec ? &g->captures[exec - 1] : NULL;
     if (!c || !e->record->correlation || c->launches == LAUNCHES_KEPT)
         return 0;
