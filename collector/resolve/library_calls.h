@@ -149,8 +149,8 @@ static inline struct library_stack *library_stack(const struct library_calls *l,
     return &l->stacks[thread_index - l->first_thread];
 }
 
-/* Follows the events of process `only`, or, if that is NULL, of all. `kinds` must stay. Returns 0
- * or GPUPROF_NO_MEMORY; library_calls_release in both cases. */
+/* Follows the events of process `only` (NULL: of all). `kinds` must stay. Returns 0 or
+ * GPUPROF_NO_MEMORY; library_calls_release in both cases. */
 int library_calls_init(struct library_calls *l, struct recording *rec, const struct process *only,
                        struct library_kinds *kinds);
 void library_calls_release(struct library_calls *l);

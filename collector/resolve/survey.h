@@ -129,20 +129,12 @@ static inline uint64_t survey_content(const struct survey *s, uint32_t process,
     return key_map_get(&s->contents, (struct key){process, correlation, 0});
 }
 
-/* Notes that work was found for that call. */
-static inline void survey_note_worked(struct survey *s, const struct correlated_call *call)
-{
-    uint64_t *worked_ns = &s->processes[call->process].worked_ns;
-    *worked_ns = call->begin_ns > *worked_ns ? call->begin_ns : *worked_ns;
-}
-
-/* Adds a device, unless it is known already. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Adds a device, unless it is known already. Returns 0 or GPUPROF_NO_MEMORY, like the next. */
 int survey_add_device(struct survey *s, const struct surveyed_device *device);
 
-/* Adds a moment at which a process stops or resumes recording. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Adds a moment at which a process stops or resumes recording. Once all are added,
+ * survey_finish_pauses sorts them. */
 int survey_take_pause(struct survey *s, const struct event *e, bool begins);
-
-/* Sorts the pauses; call it once, after the last is added. */
 void survey_finish_pauses(struct survey *s);
 
 /* The device of that number; NULL if no record describes it. */
@@ -168,8 +160,10 @@ struct range_node *survey_range_around(struct survey *s, const struct correlated
  * GPUPROF_NO_MEMORY. */
 int64_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps);
 
-/* The range of that number (not 0); a view until the next call. NULL: an error in *error. */
+/* The range or library call of that number (not 0); a view until the next call. NULL: an error in
+ * *error. */
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error);
+struct library_node *survey_library(struct survey *s, uint32_t number, int *error);
 
 /* Position while iterating from the innermost operator of a call outwards. */
 struct op_place {
@@ -186,13 +180,7 @@ struct op_place {
 const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
                                 struct op_place *place, int *error);
 
-/* The library call of that number (not 0); a view until the next call. NULL: an error in *error. */
-struct library_node *survey_library(struct survey *s, uint32_t number, int *error);
-
-/*
- * Adds work that `call` launched to all ranges around that call, on any stream. Returns 0 or an
- * error.
- */
+/* Adds work that `call` launched to all ranges around it, on any stream. Returns 0 or an error. */
 int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
                    uint64_t end_ns);
 

@@ -198,8 +198,10 @@ static inline int find_call(struct walk *w, struct slice *s)
     int found = correlation_find(&w->survey.calls, e->process->index, e->record->correlation, marks,
                                  &s->call);
     s->is_called = found > 0;
-    if (s->is_called && is_work)
-        survey_note_worked(&w->survey, &s->call);
+    if (s->is_called && is_work) {
+        uint64_t *worked_ns = &w->survey.processes[s->call.process].worked_ns;
+        *worked_ns = s->call.begin_ns > *worked_ns ? s->call.begin_ns : *worked_ns;
+    }
     return found < 0 ? found : 0;
 }
 
