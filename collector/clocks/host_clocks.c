@@ -133,8 +133,10 @@ static int take_kernel(void *context, const struct slice *s)
 {
     struct alignment *a = context;
     struct collective what;
-    int error = s->event.record->type == RECORD_KERNEL ? collective_of(s, &what) : 0;
-    if (error < 0 || s->event.record->type != RECORD_KERNEL || !what.number || what.is_rooted)
+    if (s->event.record->type != RECORD_KERNEL)
+        return 0;
+    int error = collective_of(s, &what);
+    if (error < 0 || !what.communicator || !what.number || what.is_rooted)
         return error;
     struct collective_end end = {.communicator = what.communicator,
                                  .number = what.number,
