@@ -12,7 +12,7 @@
 #define GPUPROF_COLLECTOR_THREAD_TIME_H
 
 #include "analyse/idle_rows.h"
-#include "resolve/event_walk.h"
+#include "resolve/slice.h"
 
 #define THREAD_SPANS_MAX 8192
 #define THREAD_SPANS_ALL (1u << 20)

@@ -13,7 +13,7 @@
 
 #include "record.h"
 #include "record/gpu_record.h"
-#include "resolve/event_walk.h"
+#include "resolve/slice.h"
 
 /* A sample of a thread. */
 struct host_sample {

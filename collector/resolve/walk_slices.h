@@ -7,7 +7,7 @@
 #define GPUPROF_COLLECTOR_WALK_SLICES_H
 
 #include "api/api.h"
-#include "resolve/event_walk.h"
+#include "resolve/slice.h"
 
 struct look_ahead; /* walk_slices.c */
 
