@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/numbers.h"
 #include "clocks/clock_fit.h"
 #include "error.h"
 #include "resolve/event_walk.h"

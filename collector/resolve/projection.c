@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/numbers.h"
 #include "error.h"
 
 void projections_init(struct projections *s, struct survey *survey, projection_fn *notify,

@@ -7,7 +7,6 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
-#include "base/numbers.h"
 #include "error.h"
 #include "glob.h"
 #include "record/gpu_record.h"
