@@ -431,7 +431,8 @@ static bool has_frames(uint64_t state, const struct python_frame *frames, unsign
     struct python_frame now[PYTHON_FRAMES_MAX];
     bool is_cut;
     memory_window_renew();
-    if (has_ended() || python_walk(&checked, state, now, count ? count : 1, &is_cut) != (int)count)
+    if (has_ended() || !python_walk_confirm(&checked, frames, count) ||
+        python_walk(&checked, state, now, count ? count : 1, &is_cut) != (int)count)
         return false;
     for (unsigned i = 0; i < count; i++)
         if (now[i].frame != frames[i].frame || now[i].code != frames[i].code ||

@@ -228,3 +228,27 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
         believe(v, thread, &way);
     return (int)count;
 }
+
+bool python_walk_confirm(const struct python_view *v, const struct python_frame *frames,
+                         unsigned count)
+{
+    const struct python_layout *l = v->layout;
+    uint8_t copies[MEMORY_READS_MAX * LAYOUT_PART_BYTES_MAX];
+    for (unsigned left = count, n; left > 0; left -= n) {
+        uint64_t places[MEMORY_READS_MAX];
+        n = left < MEMORY_READS_MAX ? left : MEMORY_READS_MAX;
+        for (unsigned i = 0; i < n; i++)
+            places[i] = frames[left - 1 - i].frame;
+        if (!memory_read_many(places, n, copies, l->frame_bytes))
+            return false;
+        for (unsigned i = 0; i < n; i++) {
+            const struct python_frame *before = &frames[left - 1 - i];
+            struct python_frame f;
+            if (python_walk_look(v, copies + i * l->frame_bytes, &f) != STEP_TAKE ||
+                f.code != before->code || f.check != before->check ||
+                (before != frames && f.instruction != before->instruction))
+                return false;
+        }
+    }
+    return true;
+}

@@ -17,4 +17,13 @@
 int python_walk(const struct python_view *v, uint64_t thread, struct python_frame *frames,
                 unsigned max, bool *is_cut);
 
+/*
+ * Returns whether all frames of a walk still have the same code and, but for the innermost, the
+ * same instruction. Reads the outermost first, all with as few system calls as possible: a walk
+ * reads the innermost first, so what both found was there at one moment in between. Two walks alone
+ * can be misled in the same way twice if the thread repeats a short loop.
+ */
+bool python_walk_confirm(const struct python_view *v, const struct python_frame *frames,
+                         unsigned count);
+
 #endif
