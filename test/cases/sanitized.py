@@ -24,7 +24,7 @@ def make(kind, *targets):
     with open(folder / ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", f"SANITIZE={kind}",
-                               f"BUILD={folder}", "OPT=-O0 -fno-sanitize-recover=all",
+                               f"BUILD={folder}", "CFLAGS=-O0 -g1 -fno-sanitize-recover=all",
                                f"INJECT_SRC={inject}",
                                *((folder / target).relative_to(ROOT) for target in targets)],
                               cwd=ROOT, check=False, capture_output=True, text=True, timeout=500)

@@ -43,7 +43,7 @@ def run(*command, **options):
 
 def build(tree, *targets):
     plain = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    run("make", "-s", f"-j{os.cpu_count()}", "BUILD=build", "WHOLE=-fno-lto", *targets,
+    run("make", "-s", f"-j{os.cpu_count()}", "BUILD=build", "CFLAGS=-O0", *targets,
         "collector-bin", cwd=tree, env=plain)
 
 
