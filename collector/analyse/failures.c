@@ -59,12 +59,21 @@ static int failures_take_library(void *context, const struct slice *slice)
 
 static int failures_take_call(void *context, const struct slice *s)
 {
+    struct sums *sums = context;
     const struct event *e = &s->event;
+    if (!sums->begin_ns)
+        sums->begin_ns = e->begin_ns;
     if (!api_has_failed(e->function->domain, e->record->result))
         return 0;
-    return failures_take(context, e->function, e->record->result,
+    return failures_take(sums, e->function, e->record->result,
                          e->record->weight > 1 ? e->record->weight : 1, e->process, e->thread,
                          e->begin_ns, e->end_ns);
+}
+
+static int failures_complete(struct sums *s)
+{
+    s->begin_ns = s->begin_ns ? s->begin_ns : s->walk->survey.origin_ns;
+    return 0;
 }
 
 enum { NAME, ERROR = 4 };
@@ -110,6 +119,7 @@ const struct sums_info failures_sums = {
     .rows_max = FAILURES_MAX,
     .order = FIRST,
     .parts = REPORT_CALLS,
+    .complete = failures_complete,
     .fill = failures_fill,
     .consumer = {.needs = WALK_LIBRARIES,
                  .skips = WALK_SKIPS_WORK,
