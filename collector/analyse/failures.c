@@ -70,6 +70,7 @@ static int failures_take_call(void *context, const struct slice *s)
                          e->begin_ns, e->end_ns);
 }
 
+/* A report sets when time begins from its parts; an export has only the calls that were taken. */
 static int failures_complete(struct sums *s)
 {
     s->begin_ns = s->begin_ns ? s->begin_ns : s->walk->survey.origin_ns;

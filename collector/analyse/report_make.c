@@ -210,6 +210,7 @@ static int report_make_take(void *context, const struct slice *s)
 
 void report_sum_up(struct report *r)
 {
+    r->sums[ANALYSIS_failures_sums].begin_ns = r->begin_ns ? r->begin_ns : r->walk.survey.origin_ns;
     for (uint32_t i = 0; i < r->rec->count; i++)
         losses_add(&r->losses, &r->walk.losses[i]);
 }
