@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/device_report.h"
 #include "analyse/report_make.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
@@ -11,6 +12,26 @@
 #include "base/text.h"
 #include "error.h"
 #include "read/process.h"
+
+char *step_text(const struct step_report *r, const struct step *step)
+{
+    char who[RANK_TITLE_BYTES];
+    if (r->processes < 2)
+        return text_printf("step %" PRIu64, step->number);
+    return text_printf("step %" PRIu64 " of %s", step->number, process_who(step->process, who));
+}
+
+char *step_throttled_text(const struct step_report *r, const struct step *step)
+{
+    enum throttle why;
+    uint64_t ns;
+    if (!device_report_throttle(r->report->devices, step->process, step->begin_ns, step->end_ns,
+                                &why, &ns))
+        return NULL;
+    double share = (double)ns / (double)step_ns(step);
+    return share < THROTTLED_SHARE_MIN ? NULL
+                                       : text_printf("%s %.0f%%", throttle_words[why], 100 * share);
+}
 
 #define CHANGES_SHOWN 5 /* rows of kernels in text, and as many of operators */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of steps and of phases (step_report.h). */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,26 +13,6 @@
 #include "read/process.h"
 
 #define NS_PER_S 1e9
-
-char *step_text(const struct step_report *r, const struct step *step)
-{
-    char who[RANK_TITLE_BYTES];
-    if (r->processes < 2)
-        return text_printf("step %" PRIu64, step->number);
-    return text_printf("step %" PRIu64 " of %s", step->number, process_who(step->process, who));
-}
-
-char *step_throttled_text(const struct step_report *r, const struct step *step)
-{
-    enum throttle why;
-    uint64_t ns;
-    if (!device_report_throttle(r->report->devices, step->process, step->begin_ns, step->end_ns,
-                                &why, &ns))
-        return NULL;
-    double share = (double)ns / (double)step_ns(step);
-    return share < THROTTLED_SHARE_MIN ? NULL
-                                       : text_printf("%s %.0f%%", throttle_words[why], 100 * share);
-}
 
 static struct cell rate_of(double samples, uint64_t ns)
 {
