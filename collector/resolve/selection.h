@@ -170,9 +170,8 @@ bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_n
 char *selection_text(const struct selection *s);
 
 /* After a walk: says which devices and threads were busy for half of the selection or more with
- * work or a call from before --from, and since when: "2 GPUs and 1 thread were busy with what
- * began earlier: --from=0.000103000 shows it". The caller frees it; NULL: there is none, or no
- * memory. */
+ * work or a call from before --from, and since when: "work of 2 GPUs and 1 thread began earlier:
+ * --from=0.000103000 shows it". The caller frees it; NULL: there is none, or no memory. */
 char *selection_begun_text(const struct selection *s);
 
 /* For a selection without events: prints the option that leaves none. Returns EXIT_USAGE. */

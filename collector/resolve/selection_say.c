@@ -70,10 +70,14 @@ char *selection_begun_text(const struct selection *s)
     uint64_t ns = f->begun_ns - s->walk->survey.origin_ns;
     if (!f->begun_devices && !f->begun_threads)
         return NULL;
-    return text_printf("%u GPU%s and %u thread%s were busy with what began earlier: "
-                       "--from=%.9f shows it",
-                       f->begun_devices, f->begun_devices == 1 ? "" : "s", f->begun_threads,
-                       f->begun_threads == 1 ? "" : "s", (double)ns / 1e9);
+    char gpus[32] = "", threads[32] = "";
+    if (f->begun_devices)
+        snprintf(gpus, sizeof gpus, "%u GPU%s", f->begun_devices, f->begun_devices == 1 ? "" : "s");
+    if (f->begun_threads)
+        snprintf(threads, sizeof threads, "%u thread%s", f->begun_threads,
+                 f->begun_threads == 1 ? "" : "s");
+    return text_printf("work of %s%s%s began earlier: --from=%.9f shows it", gpus,
+                       *gpus && *threads ? " and " : "", threads, (double)ns / 1e9);
 }
 
 /* Whether no selected device is in the recording; then `text` lists those that are. */

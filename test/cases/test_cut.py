@@ -500,7 +500,7 @@ def test_a_piece_in_a_long_wait(make_records, run_collector):
 
     def screen(*options):
         return run_collector("report", *options, folder).stdout.partition("\n\n")[0]
-    begun = "2 GPUs and 2 threads were busy with what began earlier: --from=0.000003000 shows it"
+    begun = "work of 2 GPUs and 2 threads began earlier: --from=0.000003000 shows it"
     text = screen("--from=1.1s", "--to=1.5s")
     assert f"--to=1.5s\n             {begun}\n  wall time  400.000 ms; " in text, text
     overview = json.loads(run_collector("report", "--format=json", "--from=1.1s", "--to=1.5s",
@@ -512,10 +512,10 @@ def test_a_piece_in_a_long_wait(make_records, run_collector):
         assert empty.returncode == 2 and begun in empty.stderr, empty.stderr
     shown = screen("--from=1.3s", "--to=1.5s")
     assert begun in shown and "GPU time   compute 100.0%  " in shown, shown
-    assert "1 GPU and 1 thread were busy with what began earlier: --from=0.000003000 shows it" in \
+    assert "work of 1 GPU and 1 thread began earlier: --from=0.000003000 shows it" in \
         screen("--from=1.1s", "--to=1.5s", "--rank=0,2")
-    assert "0 GPUs and 2 threads were busy with what began earlier: --from=0.000003000 shows " \
-        "it\n" in screen("--from=1.1s", "--to=1.5s", "--kind=call")
+    assert "work of 2 threads began earlier: --from=0.000003000 shows it\n" in \
+        screen("--from=1.1s", "--to=1.5s", "--kind=call")
     # What shows it shows it; the third thread is in a call for less than half of these pieces.
     assert "began earlier" not in screen("--from=0.000003", "--to=5s") + screen("--to=1s") + \
         screen("--from=1.1s", "--to=1.5s", "--name=Free")
