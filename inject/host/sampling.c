@@ -418,8 +418,8 @@ static void scan(void)
             disarm(&all.slots[i]);
 }
 
-/* The link count says how many threads there are. One may start as another ends, also our own, so
- * when a check is due all are checked. */
+/* The link count says how many threads there are, ours included. One of the program's may start as
+ * another ends, so all are checked when a check is due. */
 static void scan_if_changed(bool is_due)
 {
     struct stat folder;
@@ -430,9 +430,10 @@ static void scan_if_changed(bool is_due)
              error_text(errno));
         return;
     }
-    if (folder.st_nlink == all.links && !is_due)
+    nlink_t links = folder.st_nlink - atomic_load(&own_thread_count);
+    if (links == all.links && !is_due)
         return;
-    all.links = folder.st_nlink;
+    all.links = links;
     scan();
 }
 
