@@ -40,7 +40,10 @@ class Book:
                     break
                 entries.append(Entry(begin, end or FOREVER, what, number))
             self.threads.append(entries)
-        self.memory = self.threads[0][0].number
+
+    @property
+    def memory(self):
+        return self.threads[0][0].number
 
     @property
     def begin(self):

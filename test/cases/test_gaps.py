@@ -117,7 +117,7 @@ def test_in_which_system_call_it_waits(tmp_path, library, kind, function, calls)
     waits = run.share(lambda r: r.args[STATE] == ord("S") and r.args[SYSCALL] - 1 in calls and
                       r.args[FLAGS] & IN_KERNEL and run.frame(r.stack)[2] == function)
     assert waits >= 0.9 and run.time() == pytest.approx(run.spent, rel=BOUNDS)
-    assert not any(r.args[HOLDER] for r in run.looks())
+    assert run.share(lambda r: r.args[HOLDER]) < 0.1  # who wrote may still have it
     assert len(run.looks()) <= 3 * SECONDS / 0.1  # one record tells of many equal looks
     assert all(r.args[RAN] < 5_000_000 for r in run.looks())
 

@@ -106,7 +106,8 @@ def look(tmp_path, collector, window, governor):
     if WINDOWS[window][0] == "flight":  # of a killed one the collector takes what it kept
         subprocess.run([collector, "report", tmp_path / "out"], check=True, capture_output=True,
                        timeout=LIMIT)
-    books = sorted((moments.Book(p) for p in tmp_path.glob("book.*")), key=lambda b: b.begin)
+    books = [moments.Book(p) for p in tmp_path.glob("book.*")]
+    books = sorted((b for b in books if b.threads[0]), key=lambda b: b.begin)  # some die at once
     processes = {p.header.pid: p for p in stream_reader.read_folder(tmp_path / "out")}
     totals = dict(must=0, may=0, never=0, passed=0, recorded=0)
     for book in books:
