@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/memory_peaks.h"
 #include "base/array.h"
 #include "error.h"
-#include "memory/memory_signs.h"
 
 #define TEMPORARY_PART 0.9 /* share of an owner's blocks that were freed within their step */
 

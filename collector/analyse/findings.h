@@ -145,7 +145,7 @@ char *finding_next_line(const struct findings *f, const struct finding *found);
 
 /* Adds the findings about memory: owners that grow from step to step; owners of short-lived blocks
  * that make the peak; memory that PyTorch's allocator reserved and cannot use. The last two matter
- * only if the device is nearly full. memory_signs.h has the thresholds. */
+ * only if the device is nearly full. memory_peaks.h has the thresholds. */
 int findings_add_memory(struct findings *f, const struct memory_report *m);
 
 #endif

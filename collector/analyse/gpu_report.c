@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "analyse/memory_peaks.h"
 #include "analyse/range_rows.h"
 #include "analyse/report_make.h"
 #include "base/array.h"
@@ -38,9 +37,9 @@ struct gpu_report {
     struct key_map device_places; /* (process, device) -> place + 1 */
     struct device_use *devices;   /* owned */
     uint32_t device_count;
-    struct memory_peaks memory;
-    uint32_t last_use; /* index of the device that was used last */
-    unsigned leaves;   /* enum report_part */
+    struct memory_peaks *memory; /* a view */
+    uint32_t last_use;           /* index of the device that was used last */
+    unsigned leaves;             /* enum report_part */
 };
 
 static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
@@ -58,14 +57,11 @@ static int gpu_report_analysis_begin(struct report *r)
     struct walk *walk = &r->walk;
     *g = (struct gpu_report){.walk = walk,
                              .sums = r->sums,
+                             .memory = &r->peaks,
                              .leaves = r->request.leaves,
                              .has_work =
                                  r->request.use != USE_PARTS &&
                                  (r->stacks || recording_any(walk->rec, process_expects_gpu))};
-    if (memory_peaks_init(&g->memory, walk) < 0)
-        return GPUPROF_NO_MEMORY;
-    if (r->signs.walk) /* memory_signs reads the same events */
-        g->memory.signs = &r->signs;
     g->ranges = (struct range_rows){&r->sums[ANALYSIS_ranges_sums], .marks = RANGE_GROUPS};
     g->projections = g->ranges;
     g->projections.sums = &r->sums[ANALYSIS_projections_sums];
@@ -79,7 +75,6 @@ static void gpu_report_analysis_release(struct report *r)
 {
     struct gpu_report *g = r->gpu;
     free(g->devices);
-    memory_peaks_release(&g->memory);
     key_map_release(&g->ranges.counts);
     key_map_release(&g->projections.counts);
     key_map_release(&g->device_places);
@@ -214,12 +209,11 @@ static int add_device(struct sums *s, const struct device_use *use)
 static int add_peaks(struct gpu_report *g)
 {
     struct sums *s = &g->sums[ANALYSIS_gpu_memory_sums];
-    const struct ledger_totals *totals = &g->memory.ledger.books.totals;
-    memory_peaks_finish(&g->memory);
-    for (uint32_t i = 0; i < totals->count && i < g->memory.capacity; i++) {
-        const struct place_totals *place = &totals->list[i];
-        const uint64_t bytes[] = {[PEAK_ALLOCATED] = g->memory.list[i].allocated,
-                                  [PEAK_RESERVED] = g->memory.list[i].reserved};
+    memory_peaks_finish(g->memory);
+    for (uint32_t i = 0; i < memory_peaks_count(g->memory); i++) {
+        const struct place_totals *place = &g->memory->ledger.totals.list[i];
+        const uint64_t bytes[] = {[PEAK_ALLOCATED] = g->memory->list[i].allocated,
+                                  [PEAK_RESERVED] = g->memory->list[i].reserved};
         if (place->is_host || place->device == LEDGER_NO_DEVICE)
             continue;
         for (unsigned k = 0; k < sizeof bytes / sizeof bytes[0]; k++) {
@@ -297,8 +291,6 @@ static unsigned gpu_report_consumers(struct report *r, struct consumer *list)
     add_readers(r);
     if (r->request.only)
         return 0;
-    if (!(g->leaves & REPORT_MEMORY))
-        list[count++] = ledger_consumer(&g->memory.ledger);
     list[count++] = (struct consumer){
         .context = g,
         /* Lost operators are reported here; lost stacks, too, unless idle time does. */

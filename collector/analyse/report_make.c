@@ -44,11 +44,15 @@ const struct analysis marks_analysis = {ANALYSIS_STATE(marks),
                                         .consumers = consumers_of_marks,
                                         .release = release_marks};
 
-ANALYSIS_DOES(begin_signs, memory_signs_init(&r->signs, &r->walk))
-ANALYSIS_FREES(release_signs, memory_signs_release(&r->signs))
+ANALYSIS_DOES(begin_peaks, memory_peaks_init(&r->peaks, &r->walk))
+ANALYSIS_HEARS(consumers_of_peaks, ledger_consumer(&r->peaks.ledger))
+ANALYSIS_FREES(release_peaks, memory_peaks_release(&r->peaks))
 
-const struct analysis signs_analysis = {
-    .uses = USE_PARTS, .begin = begin_signs, .release = release_signs};
+const struct analysis peaks_analysis = {.uses = USE_EXPORT | USE_PARTS,
+                                        .parts = REPORT_MEMORY,
+                                        .begin = begin_peaks,
+                                        .consumers = consumers_of_peaks,
+                                        .release = release_peaks};
 
 /* Idle time needs devices: some process must have, or should have, some. */
 static bool wants_idle(const struct report *r)
@@ -157,8 +161,8 @@ static int end_memory(struct report *r)
                                         request->steps ? request->steps->pattern : NULL};
     int error = 0;
     if (r->walk.is_cut || !request->looks_at_memory ||
-        !(r->signs.ooms ||
-          (!is_summary && !r->selection && memory_signs_of_fault(&r->signs, steps))))
+        !(r->peaks.ooms ||
+          (!is_summary && !r->selection && memory_peaks_show_fault(&r->peaks, steps))))
         return 0;
     if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
         memory.by = MEMORY_BY_OPERATOR; /* without symbols, stacks are addresses */

@@ -252,12 +252,9 @@ struct parts {
 static double peak_of(const struct memory_peaks *peaks)
 {
     uint64_t most = 0;
-    for (uint32_t i = 0; i < peaks->ledger.books.totals.count && i < peaks->capacity; i++) {
-        const struct memory_peak *p = &peaks->list[i];
-        uint64_t bytes = p->reserved > p->allocated ? p->reserved : p->allocated;
-        if (!peaks->ledger.books.totals.list[i].is_host && bytes > most)
-            most = bytes;
-    }
+    for (uint32_t i = 0; i < memory_peaks_count(peaks); i++)
+        if (!peaks->ledger.totals.list[i].is_host)
+            most = max_of(most, max_of(peaks->list[i].reserved, peaks->list[i].allocated));
     return most ? (double)most : NAN;
 }
 
@@ -315,8 +312,7 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
     number_set_release(&p.work.numbers);
     run_steps_release(&p.steps);
     device_report_release(&p.devices);
-    if (p.peaks.ledger.walk)
-        memory_peaks_release(&p.peaks);
+    memory_peaks_release(&p.peaks);
     walk_release(&p.walk);
     return code;
 }

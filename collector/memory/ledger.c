@@ -16,8 +16,7 @@
 
 /* An effect that takes place when its call returns. */
 struct ledger_late {
-    uint64_t at_ns;
-    struct ledger_block block;
+    struct ledger_block block; /* it begins then */
     uint64_t handle;
     uint8_t memory; /* enum api_memory */
     bool has_failed;
@@ -26,15 +25,24 @@ struct ledger_late {
 int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user)
 {
     *l = (struct ledger){.walk = walk, .user = *user};
+    l->places.count_max = LEDGER_BLOCKS_MAX;
+    l->totals.places.count_max = TOTALS_PLACES_MAX;
     l->has_calls = calloc(walk->rec->count + 1u, sizeof *l->has_calls);
+    l->mappings = calloc(walk->rec->count + 1u, sizeof *l->mappings);
     l->late = calloc(LEDGER_LATE_MAX, sizeof *l->late);
-    int error = books_init(&l->books, walk->rec->count, &l->user);
-    return l->has_calls && l->late ? error : GPUPROF_NO_MEMORY;
+    return l->has_calls && l->mappings && l->late ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void ledger_release(struct ledger *l)
 {
-    books_release_all(&l->books);
+    for (uint32_t i = 0; l->mappings && i < l->walk->rec->count; i++)
+        mappings_release(&l->mappings[i]);
+    free(l->mappings);
+    key_map_release(&l->places);
+    key_map_release(&l->totals.places);
+    key_map_release(&l->totals.pools);
+    free(l->totals.list);
+    free(l->blocks);
     free(l->late);
     free(l->has_calls);
     *l = (struct ledger){0};
@@ -44,33 +52,29 @@ void ledger_release(struct ledger *l)
 
 static bool is_later(const void *one, const void *other)
 {
-    return ((const struct ledger_late *)one)->at_ns >= ((const struct ledger_late *)other)->at_ns;
+    const struct ledger_late *a = one, *b = other;
+    return a->block.begin_ns >= b->block.begin_ns;
 }
 
 static int ledger_settle(struct ledger *l, const struct ledger_late *late)
 {
     struct ledger_block block = late->block;
-    if (late->has_failed) {
-        block.begin_ns = late->at_ns;
-        return l->user.failed ? l->user.failed(l->user.context, &block) : 0;
-    }
+    uint64_t at_ns = block.begin_ns;
+    if (late->has_failed || late->memory == API_MEMORY_INFO)
+        return l->user.change(l->user.context, late->has_failed ? LEDGER_FAILED : LEDGER_ASKED,
+                              &block, at_ns);
     if (late->memory == API_MEMORY_MAP)
-        return books_map(&l->books, &block, late->handle, late->at_ns);
+        return books_map(l, &block, late->handle, at_ns);
     if (late->memory == API_MEMORY_RETAIN)
-        return books_retain(&l->books, block.process, block.address);
-    if (late->memory == API_MEMORY_INFO) {
-        struct ledger_free left = {block.process, late->at_ns, block.bytes, block.address,
-                                   block.device};
-        return l->user.left ? l->user.left(l->user.context, &left) : 0;
-    }
-    return books_put_in(&l->books, &block, late->at_ns);
+        return books_retain(l, block.process, block.address);
+    return books_put_in(l, &block);
 }
 
 /* Applies all effects up to then. */
 static int catch_up(struct ledger *l, uint64_t now_ns)
 {
     int error = 0;
-    while (error == 0 && l->late_count && l->late[l->late_count - 1].at_ns <= now_ns)
+    while (error == 0 && l->late_count && l->late[l->late_count - 1].block.begin_ns <= now_ns)
         error = ledger_settle(l, &l->late[--l->late_count]);
     return error;
 }
@@ -104,14 +108,7 @@ static uint32_t ledger_device_of(const struct event *e)
 
 static void set_kind(struct ledger_block *b, unsigned kind)
 {
-    static const uint8_t spaces[] = {
-        [LEDGER_LINEAR] = SPACE_ADDRESS, [LEDGER_MANAGED] = SPACE_ADDRESS,
-        [LEDGER_POOLED] = SPACE_ADDRESS, [LEDGER_PHYSICAL] = SPACE_HANDLE,
-        [LEDGER_ARRAY] = SPACE_ARRAY,    [LEDGER_STATIC] = SPACE_STATIC,
-        [LEDGER_PINNED] = SPACE_HOST,    [LEDGER_REGISTERED] = SPACE_REGISTERED,
-        [LEDGER_TENSOR] = SPACE_TENSOR,  [LEDGER_NOT_OWN] = SPACE_ADDRESS};
     b->kind = (uint8_t)kind;
-    b->space = spaces[kind];
     b->is_host = kind == LEDGER_PINNED || kind == LEDGER_REGISTERED;
 }
 
@@ -136,7 +133,7 @@ static int ask_owner(const struct ledger *l, const struct slice *s, struct ledge
 static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
 {
     const struct event *e = &s->event;
-    struct ledger_late late = {.at_ns = e->end_ns,
+    struct ledger_late late = {.block = {.process = e->process, .begin_ns = e->end_ns},
                                .memory = (uint8_t)memory,
                                .handle = argument(e, "handle"),
                                .has_failed = e->record->result != 0};
@@ -145,9 +142,9 @@ static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
     bool is_physical = memory == API_MEMORY_GET_PHYSICAL;
     if (gets)
         set_kind(b, got_kinds[memory] - 1u);
-    b->process = e->process;
     b->bytes = argument(e, asks ? "free" : "bytes");
-    b->address = argument(e, asks ? "total" : is_physical ? "handle" : "ptr");
+    b->reserved = asks ? argument(e, "total") : 0;
+    b->address = argument(e, is_physical ? "handle" : "ptr");
     b->device = ledger_device_of(e);
     b->is_driver = e->function->domain == API_DRIVER;
     if (is_physical && function_arg_place(e->function, "device") != UINT32_MAX &&
@@ -173,15 +170,14 @@ static int take_release(struct ledger *l, const struct event *e, unsigned memory
     const struct process *p = e->process;
     uint64_t ptr = argument(e, "ptr"), at_ns = e->begin_ns;
     if (spaces[memory])
-        return books_release(&l->books, p, spaces[memory] - 1u, ptr, at_ns);
+        return books_release(l, p, spaces[memory] - 1u, ptr, at_ns);
     if (memory == API_MEMORY_RELEASE_PHYSICAL)
-        return books_release_physical(&l->books, p, argument(e, "handle"), at_ns);
+        return books_release_physical(l, p, argument(e, "handle"), at_ns);
     if (memory == API_MEMORY_UNMAP)
-        return books_unmap(&l->books, p, ptr, argument(e, "bytes"), at_ns);
+        return books_unmap(l, p, ptr, argument(e, "bytes"), at_ns);
     bool is_context = function_arg_place(e->function, "handle") != UINT32_MAX;
-    return memory == API_MEMORY_RESET
-               ? books_reset(&l->books, p, ledger_device_of(e), is_context, at_ns)
-               : 0;
+    return memory == API_MEMORY_RESET ? books_reset(l, p, ledger_device_of(e), is_context, at_ns)
+                                      : 0;
 }
 
 static int ledger_take_call(struct ledger *l, const struct slice *s)
@@ -194,10 +190,10 @@ static int ledger_take_call(struct ledger *l, const struct slice *s)
         return 0;
     if (has_failed && !(api_gets_memory(memory) && r->result == OUT_OF_MEMORY))
         return 0;
-    l->books.doubts.sampled += r->weight > 1;
+    l->doubts.sampled += r->weight > 1;
     if (is_captured && (memory == API_MEMORY_GET_POOLED || memory == API_MEMORY_FREE))
         memory = memory == API_MEMORY_FREE ? API_MEMORY_NODE_FREE : API_MEMORY_NODE_GET;
-    l->books.doubts.in_graphs += memory == API_MEMORY_NODE_GET;
+    l->doubts.in_graphs += memory == API_MEMORY_NODE_GET;
     return got_kinds[memory] || memory == API_MEMORY_RETAIN || memory == API_MEMORY_MAP ||
                    memory == API_MEMORY_INFO
                ? take_get(l, s, memory)
@@ -211,7 +207,7 @@ static int take_pool(struct ledger *l, const struct event *e)
     const struct record *r = e->record;
     bool is_gone = record_arg(r, POOL_OPERATION) == POOL_DESTROYED;
     return record_arg(r, POOL_KIND) == POOL_LOCAL
-               ? books_pool(&l->books, e->process, device_reported(record_arg(r, POOL_DEVICE)),
+               ? books_pool(l, e->process, device_reported(record_arg(r, POOL_DEVICE)),
                             record_arg(r, POOL_POOL), is_gone ? 0 : record_arg(r, POOL_BYTES))
                : 0;
 }
@@ -243,7 +239,8 @@ static void correct_device(struct ledger *l, const struct ledger_block *reported
 {
     for (uint32_t i = 0; i < l->late_count; i++) {
         struct ledger_block *b = &l->late[i].block;
-        if (b->process == reported->process && b->space == reported->space &&
+        if (b->process == reported->process &&
+            ledger_space_of(b->kind) == ledger_space_of(reported->kind) &&
             b->address == reported->address && reported->device != LEDGER_NO_DEVICE) {
             b->device = reported->device;
             b->is_pooled = reported->is_pooled;
@@ -258,11 +255,11 @@ static int take_memory(struct ledger *l, const struct slice *s)
     const struct event *e = &s->event;
     const struct record *r = e->record;
     bool comes = record_arg(r, MEMORY_OPERATION) == MEMORY_ALLOCATE;
-    struct ledger_block block = {.process = e->process};
+    struct ledger_block block = {.process = e->process, .begin_ns = e->begin_ns};
     if (!describe_reported(r, &block))
         return 0;
     int error = block.is_pooled
-                    ? books_pool(&l->books, e->process, block.device, record_arg(r, MEMORY_POOL),
+                    ? books_pool(l, e->process, block.device, record_arg(r, MEMORY_POOL),
                                  record_arg(r, MEMORY_POOL_BYTES) - 1)
                     : 0;
     if (error < 0)
@@ -272,9 +269,10 @@ static int take_memory(struct ledger *l, const struct slice *s)
         return 0;
     }
     if (!comes)
-        return books_release(&l->books, e->process, block.space, block.address, e->begin_ns);
+        return books_release(l, e->process, ledger_space_of(block.kind), block.address,
+                             e->begin_ns);
     error = ask_owner(l, s, &block);
-    return error < 0 ? error : books_put_in(&l->books, &block, e->begin_ns);
+    return error < 0 ? error : books_put_in(l, &block);
 }
 
 /* ---- PyTorch's allocator --------------------------------------------------------------------- */
@@ -293,11 +291,11 @@ static int ledger_take_tensor(struct ledger *l, const struct slice *s)
         .device = device_reported(record_arg(r, has_failed ? TENSOR_OOM_DEVICE : TENSOR_DEVICE))};
     set_kind(&block, LEDGER_TENSOR);
     if (!has_failed && record_arg(r, TENSOR_OPERATION) != MEMORY_ALLOCATE)
-        return books_release(&l->books, e->process, SPACE_TENSOR, block.address, e->begin_ns);
+        return books_release(l, e->process, SPACE_TENSOR, block.address, e->begin_ns);
     int error = ask_owner(l, s, &block);
     if (error < 0 || !has_failed)
-        return error < 0 ? error : books_put_in(&l->books, &block, e->begin_ns);
-    return l->user.failed ? l->user.failed(l->user.context, &block) : 0;
+        return error < 0 ? error : books_put_in(l, &block);
+    return l->user.change(l->user.context, LEDGER_FAILED, &block, e->begin_ns);
 }
 
 static __attribute__((noinline)) int take_any(struct ledger *l, const struct slice *s)

@@ -63,6 +63,7 @@ enum ledger_space {
     SPACE_STATIC,
     SPACE_TENSOR
 };
+enum ledger_space ledger_space_of(unsigned kind);
 
 struct ledger_block {
     uint64_t address; /* or a handle, depending on its kind */
@@ -73,43 +74,34 @@ struct ledger_block {
     uint32_t device; /* where it is; for host memory, the device of the allocating context */
     uint32_t owner;  /* result of the callback `owner` */
     uint32_t totals; /* number of its place in the totals; 0: beyond the maximum */
-    uint32_t row;    /* for its user, like the next */
-    uint32_t step;
-    uint32_t refs; /* of physical memory: references and mappings left */
-    uint32_t maps;
-    uint32_t next; /* in the free list; 0: none */
+    uint32_t row;    /* for its user */
+    uint32_t refs; /* of physical memory: references left; of an unused place: the next; 0: none */
+    uint32_t maps; /* of physical memory: mappings left */
     uint8_t kind;  /* enum ledger_kind */
-    uint8_t space; /* enum ledger_space of its address */
     bool is_host;
     bool is_pooled; /* in a pool of known size */
     bool is_driver; /* allocated by a driver API function */
 };
 
-/* The free memory of a device, whoever has the rest. */
-struct ledger_free {
-    const struct process *process;
-    uint64_t at_ns;
-    uint64_t free;
-    uint64_t total;
-    uint32_t device;
+/* What happens to a block. */
+enum ledger_change {
+    LEDGER_GOT,
+    LEDGER_GONE,
+    LEDGER_MAPPED,   /* physical memory, at the address and with the size of the mapping */
+    LEDGER_UNMAPPED, /* likewise; before it is gone */
+    LEDGER_FAILED,   /* it was not allocated, for lack of memory */
+    LEDGER_ASKED     /* no block: the program asked how much memory of the device is free (bytes) of
+                        how much (reserved), whoever has the rest */
 };
 
-/* The callbacks return 0 or an error, which ends the walk. Those after `gone` may be NULL. */
+/* The callbacks return 0 or an error, which ends the walk. */
 struct ledger_user {
     void *context;
-    int (*got)(void *context, struct ledger_block *block, uint64_t at_ns);
-    int (*gone)(void *context, struct ledger_block *block, uint64_t at_ns);
-    /* Physical memory was mapped at that address, or unmapped; it is unmapped before it is gone. */
-    int (*mapped)(void *context, struct ledger_block *block, const struct mapping *where,
-                  bool is_there, uint64_t at_ns);
-    /* Called at the begin of the allocating call; *owner is stored in the block. */
+    int (*change)(void *context, enum ledger_change change, struct ledger_block *block,
+                  uint64_t at_ns);
+    /* Called at the begin of the allocating call; *owner is stored in the block. NULL: none. */
     int (*owner)(void *context, const struct slice *s, unsigned kind, uint32_t *owner);
-    /* An allocation failed for lack of memory, at its begin_ns. */
-    int (*failed)(void *context, const struct ledger_block *wanted);
-    int (*left)(void *context, const struct ledger_free *left);
 };
-
-/* ---- live blocks by address or handle (ledger_books.c) ---- */
 
 /*
  * Totals of a process's blocks on a device, or of the host. Reserved is allocated memory, and for a
@@ -129,13 +121,6 @@ struct place_totals {
     bool is_host;
     bool has_pool;
     bool has_tensors;
-};
-
-struct ledger_totals {
-    struct key_map places;     /* (process, device, host) -> place in list + 1 */
-    struct key_map pools;      /* (process, device, pool) -> bytes + 1 */
-    struct place_totals *list; /* owned */
-    uint32_t count;
 };
 
 static inline uint64_t totals_tensors_reserved(const struct place_totals *t)
@@ -159,53 +144,80 @@ struct ledger_doubts {
     uint64_t sampled;   /* sampled calls, which stand for unrecorded ones */
 };
 
-struct ledger_books {
-    const struct ledger_user *user; /* a view */
+struct ledger_late;
+
+struct ledger {
+    struct walk *walk;
+    struct ledger_user user;
     struct ledger_doubts doubts;
-    struct ledger_totals totals;
+    struct {
+        struct key_map places;     /* (process, device, host) -> place in list + 1 */
+        struct key_map pools;      /* (process, device, pool) -> bytes + 1 */
+        struct place_totals *list; /* owned */
+        uint32_t count;
+    } totals;
     struct key_map places;       /* (process and space, address) -> place in blocks */
     struct ledger_block *blocks; /* owned; from 1 on */
     uint32_t count;
     uint32_t capacity;
     uint32_t unused;           /* first of the free list */
     struct mappings *mappings; /* owned, by process index; each mapping leads to a place, or to 0 */
-    uint32_t process_count;
-    uint32_t mapping_count; /* of all processes */
+    uint32_t mapping_count;    /* of all processes */
+    bool *has_calls;           /* owned, by process index: an allocating call reported a device */
+    struct ledger_late *late;  /* owned: LEDGER_LATE_MAX, the earliest last */
+    uint32_t late_count;
+    uint64_t until_ns; /* moment of the books, set by the user; 0: the end */
 };
 
-/* 0 or GPUPROF_NO_MEMORY; books_release_all in both cases. */
-int books_init(struct ledger_books *l, uint32_t process_count, const struct ledger_user *user);
-void books_release_all(struct ledger_books *l);
+/* `walk` must outlive `l`. 0 or GPUPROF_NO_MEMORY; call ledger_release in both cases. */
+int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user);
+void ledger_release(struct ledger *l);
+
+/* The consumer for a walk; place it before consumers that depend on it. It must request from the
+ * walk what `owner` needs. */
+struct consumer ledger_consumer(struct ledger *l);
+
+/* True if that time of the device is in the selection. */
+static inline bool ledger_reaches(const struct walk_filter *f, const struct process *p,
+                                  uint32_t device, uint64_t begin_ns, uint64_t end_ns)
+{
+    return !f || !f->reaches ||
+           f->reaches(f->context, p, device == LEDGER_NO_DEVICE ? UINT64_MAX : device, begin_ns,
+                      end_ns);
+}
+
+/* The totals where the block is; NULL: beyond the maximum. */
+static inline const struct place_totals *ledger_totals_of(const struct ledger *l,
+                                                          const struct ledger_block *b)
+{
+    return b->totals ? &l->totals.list[b->totals - 1] : NULL;
+}
+
+/* ---- live blocks by address or handle, for ledger.c (ledger_books.c). 0 or an error. ---- */
 
 /* Sets the size of a pool, including freed memory in it; 0: it is gone. Pools beyond the maximum
- * are ignored. 0 or GPUPROF_NO_MEMORY. */
-int books_pool(struct ledger_books *l, const struct process *process, uint32_t device,
-               uint64_t number, uint64_t bytes);
+ * are ignored. */
+int books_pool(struct ledger *l, const struct process *process, uint32_t device, uint64_t number,
+               uint64_t bytes);
 
-/* The place of a block; 0 if there is none. */
-uint32_t books_find(const struct ledger_books *l, const struct process *p, unsigned space,
-                    uint64_t address);
+/* Adds a block, from its begin on. */
+int books_put_in(struct ledger *l, const struct ledger_block *wanted);
 
-/* Adds a block. This and all below return 0 or an error. */
-int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint64_t at_ns);
-
-/* Remove blocks: the one at that place; the one at that address (counts a stray if there is none);
- * all of the process on the device, or those from driver functions there (`is_context`). */
-int books_take_out(struct ledger_books *l, uint32_t place, uint64_t at_ns);
-int books_release(struct ledger_books *l, const struct process *p, unsigned space, uint64_t address,
-                  uint64_t at_ns);
-int books_reset(struct ledger_books *l, const struct process *p, uint32_t device, bool is_context,
+/* Remove blocks: the one at that address (counts a stray if there is none); all of the process on
+ * the device, or those from driver functions there (`is_context`). */
+int books_release(struct ledger *l, const struct process *p, enum ledger_space space,
+                  uint64_t address, uint64_t at_ns);
+int books_reset(struct ledger *l, const struct process *p, uint32_t device, bool is_context,
                 uint64_t at_ns);
 
 /* Physical memory: release a reference by handle; map a handle at an address; unmap a range of
  * addresses; retain a reference by address. */
-int books_release_physical(struct ledger_books *l, const struct process *p, uint64_t handle,
+int books_release_physical(struct ledger *l, const struct process *p, uint64_t handle,
                            uint64_t at_ns);
-int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_t handle,
-              uint64_t at_ns);
-int books_unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
+int books_map(struct ledger *l, const struct ledger_block *wanted, uint64_t handle, uint64_t at_ns);
+int books_unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
                 uint64_t at_ns);
-int books_retain(struct ledger_books *l, const struct process *p, uint64_t address);
+int books_retain(struct ledger *l, const struct process *p, uint64_t address);
 
 /*
  * The layout of a process's memory at a moment: segments, which CUDA gave, by address, and the
@@ -218,7 +230,6 @@ struct layout_range {
     uint32_t device; /* LEDGER_NO_DEVICE: not known */
     uint32_t place;  /* place in the books of its first block */
     bool is_mapped;
-    bool has_tensors; /* for a segment: it contains at least one now */
 };
 
 struct ledger_layout {
@@ -229,7 +240,7 @@ struct ledger_layout {
 };
 
 /* 0 or GPUPROF_NO_MEMORY; ledger_layout_release in both cases. */
-int ledger_layout_make(struct ledger_layout *layout, const struct ledger_books *books,
+int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
                        const struct process *process);
 void ledger_layout_release(struct ledger_layout *layout);
 
@@ -250,44 +261,5 @@ struct layout_holes {
     uint64_t largest;
 };
 struct layout_holes layout_holes_of(const struct ledger_layout *layout, uint32_t device);
-
-/* ---- the ledger ---- */
-
-struct ledger_late;
-
-struct ledger {
-    struct walk *walk;
-    struct ledger_user user;
-    struct ledger_books books;
-    bool *has_calls;          /* owned, by process index: an allocating call reported a device */
-    struct ledger_late *late; /* owned: LEDGER_LATE_MAX, the earliest last */
-    uint32_t late_count;
-    uint64_t until_ns; /* moment of the books, set by the user; 0: the end */
-};
-
-/* `walk` must outlive `l`, and `l` must not move. 0 or GPUPROF_NO_MEMORY; call ledger_release in
- * both cases. */
-int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user);
-void ledger_release(struct ledger *l);
-
-/* True if that time of the device is in the selection. */
-static inline bool ledger_reaches(const struct walk_filter *f, const struct process *p,
-                                  uint32_t device, uint64_t begin_ns, uint64_t end_ns)
-{
-    return !f || !f->reaches ||
-           f->reaches(f->context, p, device == LEDGER_NO_DEVICE ? UINT64_MAX : device, begin_ns,
-                      end_ns);
-}
-
-/* The totals where the block is; NULL: beyond the maximum. */
-static inline const struct place_totals *ledger_totals_of(const struct ledger *l,
-                                                          const struct ledger_block *b)
-{
-    return b->totals ? &l->books.totals.list[b->totals - 1] : NULL;
-}
-
-/* The consumer for a walk; place it before consumers that depend on it. It must request from the
- * walk what `owner` needs. */
-struct consumer ledger_consumer(struct ledger *l);
 
 #endif

@@ -17,26 +17,13 @@ const char *ledger_kind_name(unsigned kind)
     return kind < LEDGER_KINDS ? names[kind] : "?";
 }
 
-int books_init(struct ledger_books *l, uint32_t process_count, const struct ledger_user *user)
+enum ledger_space ledger_space_of(unsigned kind)
 {
-    *l = (struct ledger_books){.user = user, .process_count = process_count};
-    l->places.count_max = LEDGER_BLOCKS_MAX;
-    l->totals.places.count_max = TOTALS_PLACES_MAX;
-    l->mappings = calloc(process_count + 1u, sizeof *l->mappings);
-    return l->mappings ? 0 : GPUPROF_NO_MEMORY;
-}
-
-void books_release_all(struct ledger_books *l)
-{
-    for (uint32_t i = 0; l->mappings && i < l->process_count; i++)
-        mappings_release(&l->mappings[i]);
-    free(l->mappings);
-    key_map_release(&l->places);
-    key_map_release(&l->totals.places);
-    key_map_release(&l->totals.pools);
-    free(l->totals.list);
-    free(l->blocks);
-    *l = (struct ledger_books){0};
+    static const uint8_t spaces[LEDGER_KINDS + 1] = {
+        [LEDGER_PHYSICAL] = SPACE_HANDLE, [LEDGER_ARRAY] = SPACE_ARRAY,
+        [LEDGER_STATIC] = SPACE_STATIC,   [LEDGER_PINNED] = SPACE_HOST,
+        [LEDGER_TENSOR] = SPACE_TENSOR,   [LEDGER_REGISTERED] = SPACE_REGISTERED};
+    return spaces[kind];
 }
 
 /* ---- totals ---------------------------------------------------------------------------------- */
@@ -44,48 +31,48 @@ void books_release_all(struct ledger_books *l)
 #define POOL_BYTES_MAX (1ull << 61) /* keeps sums in range for any file */
 
 /* Sets *number to the place's, from 1 on; 0 beyond the maximum. 0 or GPUPROF_NO_MEMORY. */
-static int totals_place(struct ledger_totals *t, const struct process *process, uint32_t device,
+static int totals_place(struct ledger *l, const struct process *process, uint32_t device,
                         bool is_host, uint32_t *number)
 {
     uint32_t shown = is_host ? LEDGER_NO_DEVICE : device;
     struct key key = {process->index, shown, is_host};
     const struct place_totals new = {.process = process, .device = shown, .is_host = is_host};
-    return KEY_MAP_ITEM(&t->places, key, t->list, t->count, TOTALS_PLACES_MAX, &new, number);
+    return KEY_MAP_ITEM(&l->totals.places, key, l->totals.list, l->totals.count, TOTALS_PLACES_MAX,
+                        &new, number);
 }
 
 static void books_change(uint64_t *total, uint64_t bytes, bool comes)
 {
-    *total = comes ? *total + bytes : *total - (bytes < *total ? bytes : *total);
+    *total = comes ? *total + bytes : *total - min_of(bytes, *total);
 }
 
-int books_pool(struct ledger_books *l, const struct process *process, uint32_t device,
-               uint64_t number, uint64_t bytes)
+int books_pool(struct ledger *l, const struct process *process, uint32_t device, uint64_t number,
+               uint64_t bytes)
 {
-    struct ledger_totals *t = &l->totals;
     struct key key = {process->index, device, number};
     uint32_t place;
-    int error = totals_place(t, process, device, false, &place);
+    int error = totals_place(l, process, device, false, &place);
     if (error < 0 || !place)
         return error;
-    uint64_t before = key_map_get(&t->pools, key);
-    bytes = bytes < POOL_BYTES_MAX ? bytes : POOL_BYTES_MAX;
+    uint64_t before = key_map_get(&l->totals.pools, key);
+    bytes = min_of(bytes, POOL_BYTES_MAX);
     if (bytes)
-        error = key_map_set(&t->pools, key, bytes + 1);
+        error = key_map_set(&l->totals.pools, key, bytes + 1);
     else
-        key_map_remove(&t->pools, key);
+        key_map_remove(&l->totals.pools, key);
     if (error < 0)
         return error == GPUPROF_LIMIT ? 0 : error;
-    uint64_t *pooled = &t->list[place - 1].pooled;
-    books_change(pooled, before ? before - 1 : 0, false);
-    *pooled = *pooled + bytes < POOL_BYTES_MAX ? *pooled + bytes : POOL_BYTES_MAX;
-    t->list[place - 1].has_pool = true;
+    struct place_totals *t = &l->totals.list[place - 1];
+    books_change(&t->pooled, before ? before - 1 : 0, false);
+    t->pooled = min_of(t->pooled + bytes, POOL_BYTES_MAX);
+    t->has_pool = true;
     return 0;
 }
 
 /* Adds the block to the totals, or takes it out, and tells the user. */
-static int tell(struct ledger_books *l, struct ledger_block *b, bool comes, uint64_t at_ns)
+static int tell(struct ledger *l, struct ledger_block *b, bool comes, uint64_t at_ns)
 {
-    int error = totals_place(&l->totals, b->process, b->device, b->is_host, &b->totals);
+    int error = totals_place(l, b->process, b->device, b->is_host, &b->totals);
     struct place_totals *place = b->totals ? &l->totals.list[b->totals - 1] : NULL;
     if (error < 0)
         return error;
@@ -97,37 +84,45 @@ static int tell(struct ledger_books *l, struct ledger_block *b, bool comes, uint
         books_change(&place->allocated, b->bytes, comes);
         books_change(&place->outside, b->is_pooled ? 0 : b->bytes, comes);
     }
-    return (comes ? l->user->got : l->user->gone)(l->user->context, b, at_ns);
+    return l->user.change(l->user.context, comes ? LEDGER_GOT : LEDGER_GONE, b, at_ns);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static struct key ledger_books_key_of(const struct process *p, unsigned space, uint64_t address)
+static struct key ledger_books_key_of(const struct process *p, enum ledger_space space,
+                                      uint64_t address)
 {
     return (struct key){(uint64_t)space << 32 | p->index, address, 0};
 }
 
+/* The place of a block; 0 if there is none. */
+static uint32_t books_find(const struct ledger *l, const struct process *p, enum ledger_space space,
+                           uint64_t address)
+{
+    return (uint32_t)key_map_get(&l->places, ledger_books_key_of(p, space, address));
+}
+
 /* Removes the block from `places`. */
-static void unname(struct ledger_books *l, uint32_t place)
+static void unname(struct ledger *l, uint32_t place)
 {
     const struct ledger_block *b = &l->blocks[place];
-    struct key key = ledger_books_key_of(b->process, b->space, b->address);
+    struct key key = ledger_books_key_of(b->process, ledger_space_of(b->kind), b->address);
     if (key_map_get(&l->places, key) == place)
         key_map_remove(&l->places, key);
 }
 
-int books_take_out(struct ledger_books *l, uint32_t place, uint64_t at_ns)
+static int books_take_out(struct ledger *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     unname(l, place);
     int error = b->kind != LEDGER_NOT_OWN ? tell(l, b, false, at_ns) : 0;
-    *b = (struct ledger_block){.next = l->unused};
+    *b = (struct ledger_block){.refs = l->unused};
     l->unused = place;
     return error;
 }
 
 /* Drops a block without a recorded release. Mapped physical memory stays, without its address. */
-static int replace(struct ledger_books *l, uint32_t place, uint64_t at_ns)
+static int replace(struct ledger *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     l->doubts.replaced += b->kind != LEDGER_NOT_OWN;
@@ -137,11 +132,11 @@ static int replace(struct ledger_books *l, uint32_t place, uint64_t at_ns)
 }
 
 /* The place for a new block; 0 if there is none, or out of memory (*error). */
-static uint32_t new_place(struct ledger_books *l, int *error)
+static uint32_t new_place(struct ledger *l, int *error)
 {
     uint32_t place = l->unused;
     if (place) {
-        l->unused = l->blocks[place].next;
+        l->unused = l->blocks[place].refs;
         return place;
     }
     if (l->count >= LEDGER_BLOCKS_MAX)
@@ -152,34 +147,27 @@ static uint32_t new_place(struct ledger_books *l, int *error)
     return 0;
 }
 
-int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint64_t at_ns)
+int books_put_in(struct ledger *l, const struct ledger_block *wanted)
 {
-    struct key key = ledger_books_key_of(wanted->process, wanted->space, wanted->address);
+    struct key key =
+        ledger_books_key_of(wanted->process, ledger_space_of(wanted->kind), wanted->address);
     uint32_t there = (uint32_t)key_map_get(&l->places, key);
-    int error = there ? replace(l, there, at_ns) : 0;
+    int error = there ? replace(l, there, wanted->begin_ns) : 0;
     uint32_t place = error < 0 ? 0 : new_place(l, &error);
-    if (!place && error == 0)
-        l->doubts.beyond += wanted->kind != LEDGER_NOT_OWN;
+    l->doubts.beyond += !place && error == 0;
     if (!place)
         return error;
     struct ledger_block *b = &l->blocks[place];
     *b = *wanted;
-    b->begin_ns = at_ns;
-    b->bytes = b->bytes < LEDGER_BYTES_MAX ? b->bytes : LEDGER_BYTES_MAX;
+    b->bytes = min_of(b->bytes, LEDGER_BYTES_MAX);
     b->refs = 1;
     error = key_map_set(&l->places, key, place);
-    return error == 0 && b->kind != LEDGER_NOT_OWN ? tell(l, b, true, at_ns) : error;
-}
-
-uint32_t books_find(const struct ledger_books *l, const struct process *p, unsigned space,
-                    uint64_t address)
-{
-    return (uint32_t)key_map_get(&l->places, ledger_books_key_of(p, space, address));
+    return error == 0 ? tell(l, b, true, b->begin_ns) : error;
 }
 
 /* A destroyed context takes only memory from driver functions: the runtime's is in the primary
  * context. Physical memory belongs to no context. */
-int books_reset(struct ledger_books *l, const struct process *p, uint32_t device, bool is_context,
+int books_reset(struct ledger *l, const struct process *p, uint32_t device, bool is_context,
                 uint64_t at_ns)
 {
     int error = 0;
@@ -187,7 +175,7 @@ int books_reset(struct ledger_books *l, const struct process *p, uint32_t device
         const struct ledger_block *b = &l->blocks[place];
         if (b->process == p && b->device == device && device != LEDGER_NO_DEVICE &&
             (b->is_driver || !is_context) && b->kind != LEDGER_NOT_OWN &&
-            b->space != SPACE_HANDLE && b->space < SPACE_STATIC)
+            ledger_space_of(b->kind) < SPACE_HANDLE)
             error = books_take_out(l, place, at_ns);
     }
     return error;
@@ -196,7 +184,7 @@ int books_reset(struct ledger_books *l, const struct process *p, uint32_t device
 /* ---- physical memory ------------------------------------------------------------------------- */
 
 /* Removes physical memory that has no reference and no mapping left. */
-static int drop_physical(struct ledger_books *l, uint32_t place, uint64_t at_ns)
+static int drop_physical(struct ledger *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     if (b->refs == 0)
@@ -204,7 +192,7 @@ static int drop_physical(struct ledger_books *l, uint32_t place, uint64_t at_ns)
     return b->refs || b->maps ? 0 : books_take_out(l, place, at_ns);
 }
 
-int books_release_physical(struct ledger_books *l, const struct process *p, uint64_t handle,
+int books_release_physical(struct ledger *l, const struct process *p, uint64_t handle,
                            uint64_t at_ns)
 {
     uint32_t place = books_find(l, p, SPACE_HANDLE, handle);
@@ -214,11 +202,13 @@ int books_release_physical(struct ledger_books *l, const struct process *p, uint
     return drop_physical(l, place, at_ns);
 }
 
-static int report_mapped(const struct ledger_books *l, const struct mapping *where, bool is_there,
-                         uint64_t at_ns)
+static int report_mapped(const struct ledger *l, const struct mapping *where,
+                         enum ledger_change change, uint64_t at_ns)
 {
-    struct ledger_block *b = &l->blocks[where->to];
-    return l->user->mapped ? l->user->mapped(l->user->context, b, where, is_there, at_ns) : 0;
+    struct ledger_block b = l->blocks[where->to];
+    b.address = where->address;
+    b.bytes = where->bytes;
+    return l->user.change(l->user.context, change, &b, at_ns);
 }
 
 /*
@@ -226,7 +216,7 @@ static int report_mapped(const struct ledger_books *l, const struct mapping *whe
  * of its own, in unrecorded calls. From now on the block's bytes are those mapped at its addresses,
  * until these are released.
  */
-static int hollow(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t at_ns)
+static int hollow(struct ledger *l, const struct process *p, uint64_t address, uint64_t at_ns)
 {
     uint32_t place = books_find(l, p, SPACE_ADDRESS, address);
     struct ledger_block *b = place ? &l->blocks[place] : NULL;
@@ -238,7 +228,7 @@ static int hollow(struct ledger_books *l, const struct process *p, uint64_t addr
 }
 
 /* Removes the mappings there; with `releases` also a reference to the memory of each. */
-static int unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
+static int unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
                  uint64_t at_ns, bool releases)
 {
     struct mappings *mappings = &l->mappings[p->index];
@@ -253,14 +243,14 @@ static int unmap(struct ledger_books *l, const struct process *p, uint64_t addre
             continue;
         b->maps--;
         b->refs -= releases && b->refs > 0;
-        error = report_mapped(l, &was, false, at_ns);
+        error = report_mapped(l, &was, LEDGER_UNMAPPED, at_ns);
         if (error == 0)
             error = drop_physical(l, was.to, at_ns);
     }
     return error;
 }
 
-int books_unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
+int books_unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
                 uint64_t at_ns)
 {
     int error = hollow(l, p, address, at_ns);
@@ -269,8 +259,8 @@ int books_unmap(struct ledger_books *l, const struct process *p, uint64_t addres
 
 /* Removes the block at the address; from a hollow one also the memory that is mapped there. A
  * release of NULL is not counted as a stray. */
-int books_release(struct ledger_books *l, const struct process *p, unsigned space, uint64_t address,
-                  uint64_t at_ns)
+int books_release(struct ledger *l, const struct process *p, enum ledger_space space,
+                  uint64_t address, uint64_t at_ns)
 {
     uint32_t place = books_find(l, p, space, address);
     int error = 0;
@@ -281,8 +271,7 @@ int books_release(struct ledger_books *l, const struct process *p, unsigned spac
 }
 
 /* Maps memory, which may have several addresses; memory of other processes can be mapped, too. */
-int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_t handle,
-              uint64_t at_ns)
+int books_map(struct ledger *l, const struct ledger_block *wanted, uint64_t handle, uint64_t at_ns)
 {
     const struct process *p = wanted->process;
     struct mapping mapping = {.address = wanted->address, .bytes = wanted->bytes};
@@ -297,11 +286,11 @@ int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_
     if (!mapping.to)
         return 0;
     l->blocks[mapping.to].maps++;
-    return report_mapped(l, &mapping, true, at_ns);
+    return report_mapped(l, &mapping, LEDGER_MAPPED, at_ns);
 }
 
 /* The handle is the one that the memory was made with, even if it was released since. */
-int books_retain(struct ledger_books *l, const struct process *p, uint64_t address)
+int books_retain(struct ledger *l, const struct process *p, uint64_t address)
 {
     const struct mapping *found = mappings_find(&l->mappings[p->index], address, 1);
     if (!found || !found->to)
@@ -331,7 +320,7 @@ static int by_address(const void *left, const void *right)
 static bool has_address(const struct ledger_block *b)
 {
     return !b->is_host && b->kind != LEDGER_NOT_OWN &&
-           (b->space == SPACE_ADDRESS || b->space == SPACE_STATIC);
+           (ledger_space_of(b->kind) == SPACE_ADDRESS || b->kind == LEDGER_STATIC);
 }
 
 /* Adds mapped memory, which comes in the order of addresses, to the last segment or a new one. */
@@ -355,7 +344,7 @@ static int add_mapped(struct ledger_layout *layout, const struct mapping *found,
 
 static int add_block(struct ledger_layout *layout, const struct ledger_block *b, uint32_t place)
 {
-    bool is_tensor = b->space == SPACE_TENSOR;
+    bool is_tensor = b->kind == LEDGER_TENSOR;
     const struct layout_range new = {
         .address = b->address, .bytes = b->bytes, .device = b->device, .place = place};
     if ((!is_tensor && !has_address(b)) || b->address > UINT64_MAX - b->bytes)
@@ -369,26 +358,21 @@ uint32_t layout_tensor_from(const struct ledger_layout *layout, uint64_t address
     return address ? ARRAY_UP_TO(layout->tensors, layout->tensor_count, address, address - 1) : 0;
 }
 
-int ledger_layout_make(struct ledger_layout *layout, const struct ledger_books *books,
+int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
                        const struct process *process)
 {
-    const struct mappings *mappings = &books->mappings[process->index];
+    const struct mappings *mappings = &l->mappings[process->index];
     int error = 0;
     *layout = (struct ledger_layout){0};
     for (uint32_t i = 0; error == 0 && i < mappings->count; i++)
-        error = add_mapped(layout, &mappings->list[i], &books->blocks[mappings->list[i].to]);
-    for (uint32_t i = 1; error == 0 && i <= books->count; i++)
-        if (books->blocks[i].process == process)
-            error = add_block(layout, &books->blocks[i], i);
+        error = add_mapped(layout, &mappings->list[i], &l->blocks[mappings->list[i].to]);
+    for (uint32_t i = 1; error == 0 && i <= l->count; i++)
+        if (l->blocks[i].process == process)
+            error = add_block(layout, &l->blocks[i], i);
     if (layout->segment_count)
         qsort(layout->segments, layout->segment_count, sizeof *layout->segments, by_address);
     if (layout->tensor_count)
         qsort(layout->tensors, layout->tensor_count, sizeof *layout->tensors, by_address);
-    for (uint32_t i = 0; i < layout->segment_count; i++) {
-        struct layout_range *s = &layout->segments[i];
-        uint32_t first = layout_tensor_from(layout, s->address);
-        s->has_tensors = first < layout->tensor_count && layout_has(s, &layout->tensors[first]);
-    }
     return error;
 }
 
@@ -398,9 +382,11 @@ struct layout_holes layout_holes_of(const struct ledger_layout *layout, uint32_t
     for (uint32_t i = 0; i < layout->segment_count; i++) {
         const struct layout_range *s = &layout->segments[i];
         uint64_t at = s->address, end = s->address + s->bytes;
-        if (!s->has_tensors || s->device != device)
+        uint32_t first = layout_tensor_from(layout, at);
+        if (s->device != device || first == layout->tensor_count ||
+            !layout_has(s, &layout->tensors[first]))
             continue;
-        for (uint32_t t = layout_tensor_from(layout, s->address); at < end; t++) {
+        for (uint32_t t = first; at < end; t++) {
             const struct layout_range *tensor = &layout->tensors[t];
             bool is_in = t < layout->tensor_count && layout_has(s, tensor);
             uint64_t next = is_in ? tensor->address : end;

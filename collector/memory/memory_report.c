@@ -159,8 +159,7 @@ static void pass_asked(struct memory_report *m)
 static bool is_temporary(const struct memory_report *m, const struct memory_place *p,
                          const struct ledger_block *b)
 {
-    return b->step == p->marks.done && p->marks.done < p->marks.count &&
-           memory_has_steps(m, p->process) &&
+    return p->marks.done < p->marks.count && memory_has_steps(m, p->process) &&
            b->begin_ns >= m->processes[p->process->index].steps[p->marks.done].begin_ns;
 }
 
@@ -218,9 +217,8 @@ static void memory_report_grow(struct memory_report *m, struct memory_place *p,
     p->peak_at.reserved = b->reserved;
 }
 
-static int memory_report_got(void *context, struct ledger_block *b, uint64_t at_ns)
+static int memory_report_got(struct memory_report *m, struct ledger_block *b, uint64_t at_ns)
 {
-    struct memory_report *m = context;
     uint32_t place;
     b->row = 0;
     if (at_ns >= m->times.until_ns)
@@ -230,29 +228,31 @@ static int memory_report_got(void *context, struct ledger_block *b, uint64_t at_
         error = owner_of(m, b->owner, place - 1, &b->row);
     if (error < 0)
         return error;
-    m->ledger.books.doubts.beyond += !place;
+    m->ledger.doubts.beyond += !place;
     if (!place)
         return 0;
-    struct memory_place *p = change(m, b, at_ns, true);
-    memory_report_grow(m, p, b, at_ns);
-    b->step = p->marks.done;
+    memory_report_grow(m, change(m, b, at_ns, true), b, at_ns);
     return 0;
 }
 
-static int memory_report_gone(void *context, struct ledger_block *b, uint64_t at_ns)
+static int memory_report_change(void *context, enum ledger_change what, struct ledger_block *b,
+                                uint64_t at_ns)
 {
     struct memory_report *m = context;
-    if (b->row && at_ns < m->times.until_ns)
-        change(m, b, at_ns, false);
-    return 0;
-}
-
-static int memory_report_left(void *context, const struct ledger_free *f)
-{
-    struct memory_report *m = context;
-    uint32_t number;
-    int error = memory_report_place_of(m, f->process, f->device, MEMORY_OF_DEVICE, &number);
-    return error < 0 || !number ? error : memory_hidden_left(m, &m->places.list[number - 1], f);
+    uint32_t place;
+    int error;
+    switch (what) {
+    case LEDGER_GOT: return memory_report_got(m, b, at_ns);
+    case LEDGER_GONE:
+        if (b->row && at_ns < m->times.until_ns)
+            change(m, b, at_ns, false);
+        return 0;
+    case LEDGER_FAILED: return memory_failed(m, b);
+    case LEDGER_ASKED:
+        error = memory_report_place_of(m, b->process, b->device, MEMORY_OF_DEVICE, &place);
+        return error < 0 || !place ? error : memory_hidden_asked(m, &m->places.list[place - 1], b);
+    default: return 0;
+    }
 }
 
 /* ---- the walks ------------------------------------------------------------------------------- */
@@ -374,12 +374,8 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
 /* 0, or an error after one line. */
 static int memory_report_make(struct memory_report *m, const char *symbols)
 {
-    const struct ledger_user user = {.context = m,
-                                     .got = memory_report_got,
-                                     .gone = memory_report_gone,
-                                     .owner = memory_origin_of,
-                                     .failed = memory_failed,
-                                     .left = memory_report_left};
+    const struct ledger_user user = {
+        .context = m, .change = memory_report_change, .owner = memory_origin_of};
     struct consumer consumers[] = {ledger_consumer(&m->ledger),
                                    {.context = m,
                                     .needs = needs_of(m) | WALK_RANGES,

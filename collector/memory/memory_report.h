@@ -374,11 +374,11 @@ uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
 /* The end of step `mark` of a process, or of a slice of its time. */
 uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark);
 
-/* (memory_trouble.c) Handle a failed allocation; free memory of the device `p` from a query of the
- * program; and the source of a slice with a DEVICE_USE record. 0 or GPUPROF_NO_MEMORY. */
-int memory_failed(void *report, const struct ledger_block *wanted);
-int memory_hidden_left(struct memory_report *m, struct memory_place *p,
-                       const struct ledger_free *f);
+/* (memory_trouble.c) Handle a failed allocation; a query of the program about the device `p`; and
+ * the source of a slice with a DEVICE_USE record. 0 or GPUPROF_NO_MEMORY. */
+int memory_failed(struct memory_report *m, const struct ledger_block *wanted);
+int memory_hidden_asked(struct memory_report *m, struct memory_place *p,
+                        const struct ledger_block *asked);
 int memory_hidden_read(struct memory_report *m, const struct slice *s);
 
 /* Where a block is; and that place, NULL if it has had no block and no query. */

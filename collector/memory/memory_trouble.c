@@ -93,9 +93,8 @@ static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
     }
 }
 
-int memory_failed(void *report, const struct ledger_block *wanted)
+int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
 {
-    struct memory_report *m = report;
     const struct process *p = wanted->process;
     enum memory_where where = memory_where_of(wanted);
     const struct memory_place *place = memory_place_find(m, p, wanted->device, where);
@@ -129,7 +128,7 @@ int memory_failed(void *report, const struct ledger_block *wanted)
     struct ledger_layout layout = {0};
     int error = 0;
     if (oom.where == MEMORY_OF_TENSORS) {
-        error = ledger_layout_make(&layout, &m->ledger.books, p);
+        error = ledger_layout_make(&layout, &m->ledger, p);
         oom.holes = layout_holes_of(&layout, oom.device);
     }
     ledger_layout_release(&layout);
@@ -256,17 +255,19 @@ static int add_jump(struct memory_report *m, struct memory_place *p, struct memo
     return m->jumps.count < MEMORY_JUMPS_MAX ? ARRAY_PUSH(m->jumps.list, m->jumps.count, jump) : 0;
 }
 
-int memory_hidden_left(struct memory_report *m, struct memory_place *p, const struct ledger_free *f)
+int memory_hidden_asked(struct memory_report *m, struct memory_place *p,
+                        const struct ledger_block *asked)
 {
-    uint64_t used = f->total > f->free ? f->total - f->free : 0;
-    struct memory_jump jump = {.process = f->process,
-                               .device = f->device,
-                               .at_ns = f->at_ns,
+    uint64_t free_bytes = asked->bytes, total = asked->reserved;
+    uint64_t used = total > free_bytes ? total - free_bytes : 0;
+    struct memory_jump jump = {.process = asked->process,
+                               .device = asked->device,
+                               .at_ns = asked->begin_ns,
                                .used = used,
                                .hidden = beyond(p, used),
                                .others = OTHERS_UNKNOWN};
-    p->total = f->total;
-    p->said.free = f->free + (f->free < UINT64_MAX);
+    p->total = total;
+    p->said.free = free_bytes + (free_bytes < UINT64_MAX);
     return add_jump(m, p, &jump);
 }
 

@@ -67,15 +67,15 @@ static const struct doubt {
     const char *key;
     const char *text;
 } doubts[] = {
-    {offsetof(struct memory_report, ledger.books.doubts.replaced), "replaced",
+    {offsetof(struct memory_report, ledger.doubts.replaced), "replaced",
      "blocks whose release was not recorded"},
-    {offsetof(struct memory_report, ledger.books.doubts.strays), "strays",
+    {offsetof(struct memory_report, ledger.doubts.strays), "strays",
      "releases of blocks whose allocation was not recorded"},
-    {offsetof(struct memory_report, ledger.books.doubts.beyond), "beyond",
+    {offsetof(struct memory_report, ledger.doubts.beyond), "beyond",
      "blocks that were too many to follow, left out of all sums"},
-    {offsetof(struct memory_report, ledger.books.doubts.in_graphs), "in_graphs",
+    {offsetof(struct memory_report, ledger.doubts.in_graphs), "in_graphs",
      "allocations by graph launches, left out of all sums"},
-    {offsetof(struct memory_report, ledger.books.doubts.sampled), "sampled",
+    {offsetof(struct memory_report, ledger.doubts.sampled), "sampled",
      "calls that stand for unrecorded ones, which are left out of all sums"},
     {offsetof(struct memory_report, ranges.beyond), "ranges_beyond",
      "ranges that were too many to follow"},

@@ -46,7 +46,7 @@ static bool use_segment(struct snapshot *s, struct snapshot_device *d, const str
 {
     const struct mapping *segment = mappings_find(&d->segments, b->address, 1);
     const struct mapping *map =
-        mappings_find(&s->ledger.books.mappings[b->process->index], b->address, 1);
+        mappings_find(&s->ledger.mappings[b->process->index], b->address, 1);
     bool is_mapped = map && map->to;
     if (segment)
         d->used[segment->to] = true;
@@ -71,31 +71,24 @@ static int snapshot_note(struct snapshot_device *d, const struct ledger_block *b
 
 static bool is_shown(const struct ledger_block *b)
 {
-    return !b->is_host && b->kind != LEDGER_ARRAY && b->kind != LEDGER_PHYSICAL;
+    return b->kind != LEDGER_ARRAY && b->kind != LEDGER_PHYSICAL;
 }
 
 /* Sets `row` to the segment's number; for a block of PyTorch's allocator, to whether it lies in a
  * segment. If not, it is its own. */
-static int snapshot_got(void *context, struct ledger_block *b, uint64_t at_ns)
+static int snapshot_got(struct snapshot *s, struct snapshot_device *d, struct ledger_block *b)
 {
-    struct snapshot *s = context;
-    struct snapshot_device *d = snapshot_device(s, b->device);
-    if (!is_shown(b))
-        return 0;
     if (b->kind != LEDGER_TENSOR) {
         int error = add_segment(d, b);
-        return error < 0 ? error : snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GOT);
+        return error < 0 ? error : snapshot_note(d, b, b->begin_ns, b->row, SNAPSHOT_SEGMENT_GOT);
     }
     d->has_blocks = true;
     b->row = use_segment(s, d, b);
-    return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_SEGMENT_GOT);
+    return snapshot_note(d, b, b->begin_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_SEGMENT_GOT);
 }
 
-static int snapshot_gone(void *context, struct ledger_block *b, uint64_t at_ns)
+static int snapshot_gone(struct snapshot_device *d, const struct ledger_block *b, uint64_t at_ns)
 {
-    struct snapshot_device *d = snapshot_device(context, b->device);
-    if (!is_shown(b))
-        return 0;
     if (b->kind == LEDGER_TENSOR)
         return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_SEGMENT_GONE);
     const struct mapping *segment = mappings_find(&d->segments, b->address, 1);
@@ -104,53 +97,41 @@ static int snapshot_gone(void *context, struct ledger_block *b, uint64_t at_ns)
     return snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GONE);
 }
 
-static int mapped(void *context, struct ledger_block *b, const struct mapping *where, bool is_there,
-                  uint64_t at_ns)
+static int snapshot_change(void *context, enum ledger_change change, struct ledger_block *b,
+                           uint64_t at_ns)
 {
-    struct snapshot_device *d = snapshot_device(context, b->device);
-    struct ledger_block there = {
-        .address = where->address, .bytes = where->bytes, .owner = b->owner};
-    return b->is_host
-               ? 0
-               : snapshot_note(d, &there, at_ns, 0, is_there ? SNAPSHOT_MAPPED : SNAPSHOT_UNMAPPED);
+    struct snapshot *s = context;
+    struct snapshot_device *d = snapshot_device(s, b->device);
+    if (b->is_host)
+        return 0;
+    switch (change) {
+    case LEDGER_GOT: return is_shown(b) ? snapshot_got(s, d, b) : 0;
+    case LEDGER_GONE: return is_shown(b) ? snapshot_gone(d, b, at_ns) : 0;
+    case LEDGER_MAPPED: return snapshot_note(d, b, at_ns, 0, SNAPSHOT_MAPPED);
+    case LEDGER_UNMAPPED: return snapshot_note(d, b, at_ns, 0, SNAPSHOT_UNMAPPED);
+    case LEDGER_FAILED:
+        b->address = d->free;
+        return snapshot_note(d, b, at_ns, 0,
+                             b->kind == LEDGER_TENSOR ? SNAPSHOT_OOM : SNAPSHOT_REFUSED);
+    case LEDGER_ASKED:
+        d->free = b->bytes;
+        d->is_used = true;
+        break;
+    }
+    return 0;
 }
 
 static int snapshot_owner(void *context, const struct slice *slice, unsigned kind, uint32_t *number)
 {
-    struct snapshot *s = context;
-    return memory_origin_of(s->report, slice, kind, number);
-}
-
-static int snapshot_failed(void *context, const struct ledger_block *wanted)
-{
-    struct snapshot_device *d = snapshot_device(context, wanted->device);
-    struct ledger_block b = *wanted;
-    if (wanted->is_host)
-        return 0;
-    b.address = d->free;
-    return snapshot_note(d, &b, wanted->begin_ns, 0,
-                         b.kind == LEDGER_TENSOR ? SNAPSHOT_OOM : SNAPSHOT_REFUSED);
-}
-
-static int snapshot_left(void *context, const struct ledger_free *f)
-{
-    struct snapshot_device *d = snapshot_device(context, f->device);
-    d->free = f->free;
-    d->is_used = true;
-    return 0;
+    return memory_origin_of(((struct snapshot *)context)->report, slice, kind, number);
 }
 
 /* Reads the events of `process`, after memory_report_learn. 0, or an error after one line on
  * stderr; call snapshot_release in both cases. */
 static int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process)
 {
-    const struct ledger_user user = {.context = s,
-                                     .got = snapshot_got,
-                                     .gone = snapshot_gone,
-                                     .mapped = mapped,
-                                     .owner = snapshot_owner,
-                                     .failed = snapshot_failed,
-                                     .left = snapshot_left};
+    const struct ledger_user user = {
+        .context = s, .change = snapshot_change, .owner = snapshot_owner};
     *s = (struct snapshot){.report = m, .process = process};
     for (unsigned i = 0; i < SNAPSHOT_DEVICES_MAX; i++)
         spool_init(&s->devices[i].items, sizeof(struct snapshot_item));
@@ -162,7 +143,7 @@ static int snapshot_make(struct snapshot *s, struct memory_report *m, const stru
         error = walk_run(&m->walk, process, consumers, 1);
         if (error < 0)
             return error;
-        error = ledger_layout_make(&s->layout, &s->ledger.books, process);
+        error = ledger_layout_make(&s->layout, &s->ledger, process);
     }
     say_error("memory", error);
     return error;

@@ -331,7 +331,7 @@ static uint64_t add_block(struct writing *w, uint64_t address, uint64_t bytes, u
 
 static uint32_t origin_of(const struct writing *w, const struct layout_range *range)
 {
-    return w->snapshot->ledger.books.blocks[range->place].owner;
+    return w->snapshot->ledger.blocks[range->place].owner;
 }
 
 /* True if a block has ever been in the segment. */

@@ -64,7 +64,7 @@ int page_put_memory(const struct page *p, struct page_data *d)
     int error = 0;
     if (p->report->memory)
         return put_look(p, p->report->memory, d);
-    if (!p->report->signs.any) {
+    if (!p->report->peaks.any) {
         fputs("{\"tables\": [], \"curves\": []}", d->stream);
         return 0;
     }

@@ -123,7 +123,7 @@ static void print_shortage(const struct report *r, FILE *out)
     const struct memory_oom *oom = m && m->ooms.count ? &m->ooms.list[m->ooms.count - 1] : NULL;
     fputs(",\n\"out_of_memory\": ", out);
     if (!oom) {
-        fprintf(out, r->signs.ooms ? "{\"count\": %" PRIu64 "}" : "null", r->signs.ooms);
+        fprintf(out, r->peaks.ooms ? "{\"count\": %" PRIu64 "}" : "null", r->peaks.ooms);
         return;
     }
     struct memory_advice advice = memory_advise(r->memory, oom);

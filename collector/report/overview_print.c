@@ -56,10 +56,10 @@ static void print_shortage(struct screen *s, const struct report *r)
     char live[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
     const struct memory_report *m = r->memory;
     if (!m || !m->ooms.count) {
-        char *next = r->signs.ooms ? next_line(r->next, "gpuprof memory DATA") : NULL;
+        char *next = r->peaks.ooms ? next_line(r->next, "gpuprof memory DATA") : NULL;
         if (next)
             screen_line(s, "no memory", NULL, "%s allocation%s failed: %s",
-                        count_text(count, r->signs.ooms), plural_end(r->signs.ooms), next);
+                        count_text(count, r->peaks.ooms), plural_end(r->peaks.ooms), next);
         free(next);
         return;
     }

@@ -61,8 +61,9 @@ static unsigned find_missing(const struct report *r)
     missing |= r->devices->count || r->devices->missing_reason_count || r->energy->count
                    ? PART_COUNTERS
                    : 0;
-    missing |=
-        r->signs.ooms || (r->marks && memory_signs_of_fault(&r->signs, r->marks)) ? PART_MEMORY : 0;
+    missing |= r->peaks.ooms || (r->marks && memory_peaks_show_fault(&r->peaks, r->marks))
+                   ? PART_MEMORY
+                   : 0;
     return missing;
 }
 
@@ -79,7 +80,7 @@ static const struct part_field whole_fields[] = {
     PART(struct report, end_ns, .join = PART_LAST),
     PART(struct report, wall_begin_ns, .join = PART_FIRST),
     PART(struct report, wall_end_ns, .join = PART_LAST),
-    PART(struct report, signs.ooms, .join = PART_ADD),
+    PART(struct report, peaks.ooms, .join = PART_ADD),
     PART(struct report, missing, .join = PART_OR),
     PART(struct report, is_estimated, .join = PART_OR),
     {0}};

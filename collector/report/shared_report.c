@@ -148,7 +148,7 @@ static bool read_kept(struct combination *c, struct recording *rec, const struct
     bool is_made = report_cache_read(&k, options->paths[0], key) &&
                    shared_report_add_up(c, k.count, report_cache_part, &k, rec, view);
     if (is_made && c->report.missing & report_needs(view)) {
-        is_made = c->report.signs.ooms /* the overview has more than findings */
+        is_made = c->report.peaks.ooms /* the overview has more than findings */
                       ? look_at_memory(&c->report, rec, options->symbols)
                       : report_cache_memory(&k, c) == 0;
         if (!is_made)

@@ -76,38 +76,28 @@ static bool chrome_memory_is_counted(const struct trace_writer *w, const struct 
            number_list_has(&piece->request->devices, now->device);
 }
 
-static int chrome_memory_change(struct trace_writer *w, const struct ledger_block *b,
-                                uint64_t at_ns, uint32_t thread, bool comes)
+static int chrome_memory_change(void *context, enum ledger_change change, struct ledger_block *b,
+                                uint64_t at_ns)
 {
+    struct trace_writer *w = context;
     const struct place_totals *now = ledger_totals_of(&w->memory.ledger, b);
     const struct slice *s = w->memory.slice;
+    bool comes = change == LEDGER_GOT;
+    if (!comes && change != LEDGER_GONE)
+        return 0;
     bool is_filtered = s ? s->is_filtered : w->scope.selection != NULL;
     if (!now || (is_filtered && !chrome_memory_is_counted(w, now, at_ns)))
         return 0;
     if (!is_filtered && is_shown(w, b))
-        put_instant(w, b, at_ns, thread, comes, now);
+        put_instant(w, b, at_ns, s && !comes ? thread_of(s) : b->owner, comes, now);
     chrome_count_memory(w, now, at_ns);
     return w->error;
 }
 
-static int chrome_memory_got(void *context, struct ledger_block *b, uint64_t at_ns)
-{
-    return chrome_memory_change(context, b, at_ns, b->owner, true);
-}
-
-static int chrome_memory_gone(void *context, struct ledger_block *b, uint64_t at_ns)
-{
-    struct trace_writer *w = context;
-    const struct slice *s = w->memory.slice;
-    return chrome_memory_change(w, b, at_ns, s ? thread_of(s) : b->owner, false);
-}
-
 int chrome_memory_init(struct trace_writer *w)
 {
-    const struct ledger_user user = {.context = w,
-                                     .got = chrome_memory_got,
-                                     .gone = chrome_memory_gone,
-                                     .owner = chrome_memory_owner};
+    const struct ledger_user user = {
+        .context = w, .change = chrome_memory_change, .owner = chrome_memory_owner};
     w->memory.books = ledger_consumer(&w->memory.ledger);
     return ledger_init(&w->memory.ledger, w->walk, &user);
 }
