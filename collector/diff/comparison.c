@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "error.h"
 
-#define SIDE_BYTES  200
 #define NOTED_SHARE 0.1
 
 /* ---- one metric ------------------------------------------------------------------------------ */
@@ -71,27 +70,18 @@ static bool comparison_look(const struct comparison *c, enum run_metric m, struc
 /* Makes the values shares of the old side's median step, or of its median, and measures the
  * shift. */
 static int comparison_measure(const struct comparison *c, enum run_metric m, struct rank_groups *g,
-                              struct metric_change *change)
+                              uint32_t gating, struct metric_change *change)
 {
     const double *medians = change->medians;
     double steps[RUNS_MAX], unit = medians[1] > 0 ? medians[1] : medians[0];
     uint32_t count = run_set_gather(c->sides[1], RUN_STEP_TIME, steps);
-    struct rank_shift shift;
     if (count && run_metric_infos[m].scale == RUN_SCALE_STEP_TIME)
         unit = rank_median(steps, count);
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < g->counts[side]; i++)
             g->lists[side][i] /= unit > 0 ? unit : 1;
-    int error = rank_shift(&shift, g);
-    if (error < 0)
-        return error;
-    change->shift = shift.shift;
-    change->low = shift.low;
-    change->high = shift.high;
-    change->coverage = shift.coverage;
-    change->p = shift.p_larger;
-    change->p_better = shift.p_smaller;
-    return 0;
+    return rank_compare(change, g, COMPARISON_ALPHA / (run_metric_infos[m].gates ? gating : 1),
+                        c->threshold);
 }
 
 /* ---- all metrics ----------------------------------------------------------------------------- */
@@ -100,8 +90,7 @@ static int smaller_p_first(const void *left, const void *right, void *context)
 {
     const enum run_metric *a = left, *b = right;
     const struct metric_change *metrics = context;
-    int order = ORDER(metrics[*a].p, metrics[*b].p);
-    return order ? order : (int)*a - (int)*b;
+    return ORDER(metrics[*a].p, metrics[*b].p) ?: (int)*a - (int)*b;
 }
 
 /* With tied values the test may find a shift that the wider interval does not: both must show
@@ -240,30 +229,16 @@ static void compare_cost(struct comparison *c)
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-/* Formats "2 steps of each run", or "1 to 47 steps of a run". Returns whether there are any. */
-static bool warm_up_text(const struct run_set *s, char text[SIDE_BYTES])
-{
-    unsigned long long high = 0, low = UINT64_MAX;
-    for (uint32_t i = 0; i < s->count; i++) {
-        high = s->runs[i].warm_up > high ? s->runs[i].warm_up : high;
-        low = s->runs[i].warm_up < low ? s->runs[i].warm_up : low;
-    }
-    if (high == low)
-        snprintf(text, SIDE_BYTES, "%llu step%s%s", high, plural_end(high),
-                 s->count > 1 ? " of each run" : "");
-    else
-        snprintf(text, SIDE_BYTES, "%llu to %llu step%s of a run", low, high, plural_end(high));
-    return high > 0;
-}
-
 static void note_warm_up(struct comparison *c)
 {
-    char now[SIDE_BYTES], before[SIDE_BYTES];
-    bool is_any = warm_up_text(c->sides[0], now) | warm_up_text(c->sides[1], before);
-    bool is_same = strcmp(now, before) == 0;
-    if (is_any)
-        comparison_say(&c->notes, "left out as warm-up: %s%s%s", now,
-                       is_same ? "" : "; before: ", is_same ? "" : before);
+    unsigned long long most[2] = {0};
+    for (unsigned side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < c->sides[side]->count; i++)
+            most[side] = max_of(most[side], c->sides[side]->runs[i].warm_up);
+    if (most[0] || most[1])
+        comparison_say(&c->notes,
+                       "left out as warm-up: at most %llu step%s of a run; before: at most %llu",
+                       most[0], plural_end(most[0]), most[1]);
 }
 
 static void note_outweighed(struct comparison *c)
@@ -339,17 +314,13 @@ int comparison_make(struct comparison *c, const struct run_set *runs, const stru
     for (enum run_metric m = 0; m < RUN_METRICS; m++) {
         if (!comparison_look(c, m, &groups[m], &c->metrics[m]))
             continue;
-        if (comparison_measure(c, m, &groups[m], &c->metrics[m]) < 0)
-            return GPUPROF_NO_MEMORY;
         ranked[count++] = m;
         gating += run_metric_infos[m].gates;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        enum run_metric m = ranked[i];
-        double alpha = COMPARISON_ALPHA / (run_metric_infos[m].gates ? gating : 1);
-        if (rank_smallest(&c->metrics[m].smallest, &groups[m], alpha, c->threshold) < 0)
+    for (uint32_t i = 0; i < count; i++)
+        if (comparison_measure(c, ranked[i], &groups[ranked[i]], gating, &c->metrics[ranked[i]]) <
+            0)
             return GPUPROF_NO_MEMORY;
-    }
     judge_all(c, ranked, count, gating);
     for (enum run_metric m = 0; m < RUN_METRICS; m++)
         c->metrics[m].gates = run_metric_infos[m].gates && !is_outweighed(c, m);

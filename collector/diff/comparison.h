@@ -38,12 +38,12 @@ struct metric_change {
     double medians[2]; /* of the new runs, and of the old ones */
     double shift;      /* NAN: not known; INFINITY: from nothing to something */
     double low, high;  /* the shift lies between them with certainty `coverage`; NAN: not known */
-    double coverage;
-    double p;        /* chance of so large an increase in equal runs; NAN: not judged by rank */
-    double p_better; /* of so large a decrease */
-    double smallest; /* smallest shift that would have been found; 0: any; INFINITY: none */
-    const char *why; /* of VERDICT_UNSURE */
-    bool gates;      /* a regression of the metric fails the run */
+    double coverage;   /* at least RANK_COVERAGE if there are enough runs */
+    double p;          /* chance of so large an increase in equal runs; NAN: not judged by rank */
+    double p_better;   /* of so large a decrease; both include ties */
+    double smallest;   /* smallest shift that would have been found; 0: any; INFINITY: none */
+    const char *why;   /* of VERDICT_UNSURE */
+    bool gates;        /* a regression of the metric fails the run */
 };
 
 /* The same as text. A cell is "" if not known, or if it compares runs that cannot be compared. */
@@ -84,7 +84,7 @@ struct comparison {
 int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
                     double gate, bool insists);
 
-/* Sets the texts of a comparison whose result is known. (change_cells.c) */
+/* Sets the texts of a comparison whose result is known. (diff_print.c) */
 void change_cells_fill(struct comparison *c);
 
 /*
@@ -103,24 +103,14 @@ struct rank_groups {
     uint32_t counts[2];
 };
 
-struct rank_shift {
-    double shift; /* the median of all differences: Hodges' and Lehmann's estimate */
-    double low;   /* the shift lies between them with certainty `coverage`, */
-    double high;
-    double coverage; /* at least RANK_COVERAGE if the groups are large enough */
-    double p_larger; /* chance of so high a first one in equal groups; one-sided, ties included */
-    double p_smaller;
-};
-
-/* Fills *s. Each group has 1 to RUNS_MAX finite numbers. Returns 0 or GPUPROF_NO_MEMORY. */
-int rank_shift(struct rank_shift *s, const struct rank_groups *g);
-
 /*
- * Finds the smallest shift that the test finds with a chance of RANK_POWER, in groups with as much
- * noise as these. The test needs p_larger <= `alpha` and a shift above `threshold`. INFINITY:
- * groups of that size cannot show any. Returns 0 or GPUPROF_NO_MEMORY.
+ * Sets the shift of *change with its interval and its chances, and the smallest shift that the test
+ * finds with a chance of RANK_POWER in groups with as much noise as these. The test needs p <=
+ * `alpha` and a shift above `threshold`. Each group has 1 to RUNS_MAX finite numbers. Returns 0 or
+ * GPUPROF_NO_MEMORY.
  */
-int rank_smallest(double *smallest, const struct rank_groups *g, double alpha, double threshold);
+int rank_compare(struct metric_change *change, const struct rank_groups *g, double alpha,
+                 double threshold);
 
 double rank_median(const double *list, uint32_t count);
 
@@ -151,12 +141,13 @@ struct match_row {
     const char *by;       /* for MATCH_SAME: "exact" or "template" */
     enum run_place where; /* for RENAMED to REPLACED: what agrees */
     const char *place;    /* a view; NULL: no place agrees */
+    double added_ns;      /* to a step */
     struct {
-        const char *name; /* a view: the longest-running name, as shown; NULL: none */
-        uint32_t names;   /* number of different names */
-        uint64_t count;   /* in all steps */
-        uint64_t ns;
-        uint64_t longest_ns; /* time of `name` */
+        const char *name;    /* a view: the longest-running name, as shown; NULL: none */
+        uint32_t names;      /* number of different names */
+        double count;        /* launches in a step */
+        double ns;           /* in a step */
+        uint64_t longest_ns; /* time of `name` in all steps */
     } side[MATCH_SIDES];
 };
 
@@ -175,12 +166,6 @@ int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
                       const struct run_summary *other);
 void kernel_match_release(struct kernel_match *m);
 
-/* Returns an amount (ns or launches) of a side per step. */
-double match_per_step(const struct kernel_match *m, enum match_which which, uint64_t amount);
-
-/* Returns the nanoseconds that the row adds to a step. */
-double match_added(const struct kernel_match *m, const struct match_row *row);
-
 /* Returns a word such as "renamed", for tables and scripts. */
 const char *match_kind_text(enum match_kind kind);
 
@@ -192,9 +177,6 @@ const char *match_kind_text(enum match_kind kind);
 typedef int diff_print_fn(const struct comparison *c, const struct kernel_match *kernels,
                           FILE *out);
 diff_print_fn diff_print_text, diff_print_junit, diff_print_json;
-
-/* Formats time that something adds to a step: "+12.345 us". */
-void change_put_ns(char text[CHANGE_CELL_BYTES], double ns);
 
 static inline bool diff_compares(const struct comparison *c)
 {

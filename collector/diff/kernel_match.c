@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "symbol/kernel_names.h"
 
@@ -136,15 +137,14 @@ static int find_names(struct kernel_match *m)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-double match_per_step(const struct kernel_match *m, enum match_which which, uint64_t amount)
+static double steps_of(const struct kernel_match *m, uint32_t side)
 {
-    uint64_t steps = m->sides[which]->steps;
-    return (double)amount / (double)(steps ? steps : 1);
+    return m->sides[side]->steps ? (double)m->sides[side]->steps : 1;
 }
 
 static bool is_seldom(const struct kernel_match *m, const struct match_name *name)
 {
-    return match_per_step(m, (enum match_which)name->side, name->count) < SELDOM_RATE;
+    return (double)name->count / steps_of(m, name->side) < SELDOM_RATE;
 }
 
 static void add_to_row(struct match_row *row, struct match_name *name)
@@ -156,23 +156,22 @@ static void add_to_row(struct match_row *row, struct match_name *name)
         row->side[side].longest_ns = name->ns;
     }
     row->side[side].names++;
-    row->side[side].count += name->count;
-    row->side[side].ns += name->ns;
+    row->side[side].count += (double)name->count;
+    row->side[side].ns += (double)name->ns;
 }
 
 static int compare_keys(const struct match_name *a, const struct match_name *b,
                         const enum match_key *round)
 {
-    int order = strcmp(a->keys[round[0]], b->keys[round[0]]);
-    return order ? order : strcmp(a->keys[round[1]], b->keys[round[1]]);
+    return strcmp(a->keys[round[0]], b->keys[round[0]])
+               ?: strcmp(a->keys[round[1]], b->keys[round[1]]);
 }
 
 static int kernel_match_compare_names(const void *left, const void *right, void *round)
 {
     const struct match_name *a = *(struct match_name *const *)left;
     const struct match_name *b = *(struct match_name *const *)right;
-    int order = compare_keys(a, b, round);
-    return order ? order : (a > b) - (a < b); /* base side first */
+    return compare_keys(a, b, round) ?: ORDER(a, b); /* base side first */
 }
 
 /* Makes one row of `count` matching names; the first `base` are from the base side. */
@@ -233,10 +232,14 @@ static void add_rest(struct kernel_match *m)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-double match_added(const struct kernel_match *m, const struct match_row *row)
+/* Divides the sums of a row by the steps. */
+static void per_step(const struct kernel_match *m, struct match_row *row)
 {
-    return match_per_step(m, MATCH_OTHER, row->side[MATCH_OTHER].ns) -
-           match_per_step(m, MATCH_BASE, row->side[MATCH_BASE].ns);
+    for (unsigned side = 0; side < MATCH_SIDES; side++) {
+        row->side[side].count /= steps_of(m, side);
+        row->side[side].ns /= steps_of(m, side);
+    }
+    row->added_ns = row->side[MATCH_OTHER].ns - row->side[MATCH_BASE].ns;
 }
 
 static const char *row_name(const struct match_row *row)
@@ -244,11 +247,10 @@ static const char *row_name(const struct match_row *row)
     return row->side[MATCH_BASE].name ? row->side[MATCH_BASE].name : row->side[MATCH_OTHER].name;
 }
 
-static int kernel_match_compare_rows(const void *left, const void *right, void *context)
+static int kernel_match_compare_rows(const void *left, const void *right)
 {
     const struct match_row *a = left, *b = right;
-    double x = fabs(match_added(context, a)), y = fabs(match_added(context, b));
-    return x != y ? (x > y ? -1 : 1) : strcmp(row_name(a), row_name(b));
+    return ORDER(fabs(b->added_ns), fabs(a->added_ns)) ?: strcmp(row_name(a), row_name(b));
 }
 
 int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
@@ -264,8 +266,10 @@ int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
         for (unsigned i = 0; i < sizeof rounds / sizeof rounds[0]; i++)
             match_by(m, rounds[i], open);
         add_rest(m);
+        for (uint32_t i = 0; i < m->count; i++)
+            per_step(m, &m->rows[i]);
         if (m->count)
-            qsort_r(m->rows, m->count, sizeof *m->rows, kernel_match_compare_rows, m);
+            qsort(m->rows, m->count, sizeof *m->rows, kernel_match_compare_rows);
     }
     free(open);
     return error;

@@ -80,14 +80,6 @@ static int64_t pairs_allowed(const struct rank_sums *untied, uint32_t count, dou
     }
 }
 
-static int untied_make(struct rank_sums *s, const struct rank_groups *g)
-{
-    uint32_t ranks[2 * RUNS_MAX] = {0}, all = g->counts[0] + g->counts[1];
-    for (uint32_t i = 0; i < all; i++)
-        ranks[i] = 2 * (i + 1);
-    return sums_make(s, ranks, all, g->counts[0]);
-}
-
 /* ---- the test -------------------------------------------------------------------------------- */
 
 /* Returns twice the number of smaller values plus the number of equal ones. */
@@ -99,7 +91,7 @@ static uint32_t place_among(double value, const double *list, uint32_t count)
     return place;
 }
 
-static int find_p(struct rank_shift *s, const struct rank_groups *g)
+static int find_p(struct metric_change *change, const struct rank_groups *g)
 {
     uint32_t ranks[2 * RUNS_MAX] = {0}, sum = 0, all = 0;
     struct rank_sums sums;
@@ -113,8 +105,8 @@ static int find_p(struct rank_shift *s, const struct rank_groups *g)
         }
     if (sums_make(&sums, ranks, all, g->counts[0]) < 0)
         return GPUPROF_NO_MEMORY;
-    s->p_larger = chance_between(&sums, sum, sums.most);
-    s->p_smaller = chance_between(&sums, 0, sum);
+    change->p = chance_between(&sums, sum, sums.most);
+    change->p_better = chance_between(&sums, 0, sum);
     free(sums.chances);
     return 0;
 }
@@ -127,24 +119,6 @@ static uint32_t differences(const struct rank_groups *g, double list[PAIRS_MAX])
         for (uint32_t k = 0; k < g->counts[1]; k++)
             list[count++] = g->lists[0][i] - g->lists[1][k];
     return count;
-}
-
-int rank_shift(struct rank_shift *s, const struct rank_groups *g)
-{
-    double list[PAIRS_MAX], reached;
-    struct rank_sums untied;
-    if (find_p(s, g) < 0 || untied_make(&untied, g) < 0)
-        return GPUPROF_NO_MEMORY;
-    int64_t allowed = pairs_allowed(&untied, g->counts[0], (1 - RANK_COVERAGE) / 2, &reached);
-    uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed, pairs = differences(g, list);
-    s->shift = array_median(list, pairs);
-    s->low = list[cut];
-    s->high = list[pairs - 1 - cut];
-    s->coverage =
-        1 - 2 * (allowed < 0 ? untied.chances[g->counts[0] * (g->counts[0] + 1)] : reached);
-    s->coverage = s->coverage > 0 ? s->coverage : 0;
-    free(untied.chances);
-    return 0;
 }
 
 /* ---- what the test could have found ---------------------------------------------------------- */
@@ -176,40 +150,45 @@ static double noise_of(const struct rank_groups *g)
     return sqrt(squares / ((double)g->counts[0] + g->counts[1] - 2));
 }
 
-/*
- * Returns the shift from which the test finds it in this draw of noise. A shift is added to all
- * differences. The test finds it when all pairs but the allowed ones are the right way round, and
- * the median difference exceeds the threshold.
- */
-static double found_from(const struct rank_groups *g, uint32_t allowed, double threshold)
+/* Returns the smallest shift that the test finds with a chance of RANK_POWER: it finds one when all
+ * pairs but the allowed ones are the right way round, and the median difference exceeds the
+ * threshold. A shift is added to all differences. */
+static double smallest_shift(const struct rank_groups *g, uint32_t allowed, double threshold)
 {
-    double list[PAIRS_MAX];
-    double by_size = threshold - array_median(list, differences(g, list));
-    return fmax(-list[allowed], by_size);
-}
-
-int rank_smallest(double *smallest, const struct rank_groups *g, double alpha, double threshold)
-{
-    struct rank_sums untied;
     struct rank_groups drawn = {.counts = {g->counts[0], g->counts[1]}};
-    double reached, found[DRAWS], noise = noise_of(g);
+    double found[DRAWS], list[PAIRS_MAX], noise = noise_of(g);
     uint64_t state = 1;
-    *smallest = INFINITY;
-    if (g->counts[0] + g->counts[1] < 3)
-        return 0;
-    if (untied_make(&untied, g) < 0)
-        return GPUPROF_NO_MEMORY;
-    int64_t allowed = pairs_allowed(&untied, g->counts[0], alpha, &reached);
-    free(untied.chances);
-    if (allowed < 0)
-        return 0;
     for (unsigned i = 0; i < DRAWS; i++) {
         for (unsigned side = 0; side < 2; side++)
             for (uint32_t k = 0; k < g->counts[side]; k++)
                 drawn.lists[side][k] = noise * normal(&state);
-        found[i] = found_from(&drawn, (uint32_t)allowed, threshold);
+        double by_size = threshold - array_median(list, differences(&drawn, list));
+        found[i] = fmax(-list[allowed], by_size);
     }
     array_sort(found, DRAWS);
-    *smallest = found[(unsigned)(RANK_POWER * DRAWS)];
+    return found[(unsigned)(RANK_POWER * DRAWS)];
+}
+
+int rank_compare(struct metric_change *change, const struct rank_groups *g, double alpha,
+                 double threshold)
+{
+    double list[PAIRS_MAX], reached, ignored;
+    uint32_t ranks[2 * RUNS_MAX] = {0}, all = g->counts[0] + g->counts[1];
+    struct rank_sums untied;
+    for (uint32_t i = 0; i < all; i++)
+        ranks[i] = 2 * (i + 1);
+    if (find_p(change, g) < 0 || sums_make(&untied, ranks, all, g->counts[0]) < 0)
+        return GPUPROF_NO_MEMORY;
+    int64_t allowed = pairs_allowed(&untied, g->counts[0], (1 - RANK_COVERAGE) / 2, &reached);
+    uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed, pairs = differences(g, list);
+    change->shift = array_median(list, pairs);
+    change->low = list[cut];
+    change->high = list[pairs - 1 - cut];
+    change->coverage = fmax(
+        0, 1 - 2 * (allowed < 0 ? untied.chances[g->counts[0] * (g->counts[0] + 1)] : reached));
+    allowed = pairs_allowed(&untied, g->counts[0], alpha, &ignored);
+    free(untied.chances);
+    change->smallest =
+        allowed < 0 || all < 3 ? INFINITY : smallest_shift(g, (uint32_t)allowed, threshold);
     return 0;
 }

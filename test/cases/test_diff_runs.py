@@ -83,12 +83,12 @@ def test_which_run_has_the_warm_up(recorded, run_verb, tmp_path):
     old = [recorded(f"old{i}", Run(slow={0: 3})) for i in range(3)]
     words = ("diff", *runs, "--against", *old, "-o", "x.txt", "-o", "x.json")
     run_verb(*words, status=UNSURE)
-    says = "left out as warm-up: 1 to 3 steps of a run; before: 1 step of each run"
+    says = "left out as warm-up: at most 3 steps of a run; before: at most 1"
     assert f"\n{says}\n" in (tmp_path / "x.txt").read_text()
     assert says in json.loads((tmp_path / "x.json").read_text())["notes"]
     text = run_verb("diff", old[0], "--against", old[1], status=UNSURE).stdout
     assert text.splitlines()[0] == "1 run (11 steps) against 1 (11 steps)"
-    assert "\nleft out as warm-up: 1 step\n" in text
+    assert "\nleft out as warm-up: at most 1 step of a run; before: at most 1\n" in text
 
 
 def test_steps_that_are_not_there(make_records, run_collector):
