@@ -70,17 +70,6 @@ static const struct memory_held *leak_of(const struct memory_report *m,
     return NULL;
 }
 
-/* The place of a block of half the device or more; not with PyTorch's allocator, whose blocks are
- * known one by one. */
-static const struct memory_place *preallocated(const struct memory_report *m,
-                                               const struct memory_oom *oom)
-{
-    const struct memory_place *p =
-        memory_place_find(m, oom->process, oom->device, MEMORY_OF_DEVICE);
-    bool is_large = p && p->total && p->largest.bytes >= p->total / BLOCK_SHARE;
-    return oom->where != MEMORY_OF_TENSORS && is_large ? p : NULL;
-}
-
 static char *fragmented_text(const struct memory_oom *oom)
 {
     char idle[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES];
@@ -93,47 +82,29 @@ static char *fragmented_text(const struct memory_oom *oom)
 }
 
 static char *leak_text(const struct memory_report *m, const struct memory_oom *oom,
-                       const struct memory_held *leak)
+                       const struct memory_held *leak, const char *owner)
 {
     char each[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     struct memory_slope slope = {0};
-    char *owner = memory_owner_text(m, leak->origin);
     memory_slope(&m->owners.list[leak->owner].book.growth, &slope);
     bytes_text(each, slope.bytes < 1e18 ? (uint64_t)(slope.bytes + 0.5) : UINT64_MAX);
-    char *text = text_printf("%s held %s and grows by %s each %s: release it (in PyTorch, keep "
-                             "loss.item() or x.detach(), not the tensor)",
-                             owner ? owner : "?", bytes_text(all, leak->live.bytes), each,
-                             memory_has_steps(m, oom->process) ? "step" : "interval");
-    free(owner);
-    return text;
+    return text_printf("%s held %s and grows by %s each %s: release it (in PyTorch, keep "
+                       "loss.item() or x.detach(), not the tensor)",
+                       owner, bytes_text(all, leak->live.bytes), each,
+                       memory_has_steps(m, oom->process) ? "step" : "interval");
 }
 
-static char *preallocation_text(const struct memory_report *m, const struct memory_place *p)
+static char *preallocation_text(const struct memory_report *m, const struct memory_place *p,
+                                const char *owner)
 {
     char bytes[UNIT_TEXT_BYTES];
     const char *remedy = NULL, *by = memory_preallocator(m, p->process, &remedy);
-    char *owner = memory_owner_text(m, p->largest.origin);
-    char *text = text_printf(
-        "%s (%.0f%% of the device) is one block that %s%s%s%s allocated in advance; gpuprof does "
-        "not see what is in it%s%s",
-        bytes_text(bytes, p->largest.bytes), 100.0 * (double)p->largest.bytes / (double)p->total,
-        by      ? by
-        : owner ? owner
-                : "?",
-        by ? " (" : "", by && owner ? owner : "", by ? ")" : "", by ? "; to lower it, set " : "",
-        by ? remedy : "");
-    free(owner);
-    return text;
-}
-
-static char *hidden_text(const struct memory_oom *oom)
-{
-    char own[UNIT_TEXT_BYTES], total[UNIT_TEXT_BYTES], rest[UNIT_TEXT_BYTES];
-    return text_printf("the process held only %s of the device's %s: more than %s of the rest "
-                       "belonged to other processes, contexts, modules or libraries; "
-                       "nvidia-smi names the processes",
-                       bytes_text(own, oom->on_device), bytes_text(total, oom->total),
-                       bytes_text(rest, oom->total - oom->on_device - oom->wanted));
+    return text_printf("%s (%.0f%% of the device) is one block that %s%s%s%s allocated in advance; "
+                       "gpuprof does not see what is in it%s%s",
+                       bytes_text(bytes, p->largest.bytes),
+                       100.0 * (double)p->largest.bytes / (double)p->total, by ? by : owner,
+                       by ? " (" : "", by ? owner : "", by ? ")" : "",
+                       by ? "; to lower it, set " : "", by ? remedy : "");
 }
 
 /* True if there was room that PyTorch's allocator did not take: it queries the driver before it
@@ -144,32 +115,45 @@ static bool is_limited(const struct memory_oom *oom)
            oom->total > oom->on_device && oom->free <= oom->total - oom->on_device;
 }
 
-static char *limited_text(const struct memory_oom *oom)
+/* Advice that names an owner; else about the device. */
+static struct memory_advice advise(const struct memory_report *m, const struct memory_oom *oom,
+                                   const struct memory_held *leak, const struct memory_place *block,
+                                   const char *owner)
 {
-    char room[UNIT_TEXT_BYTES];
-    return text_printf("%s of the device were free, but the program set a limit; "
-                       "raise it (torch.cuda.set_per_process_memory_fraction, or the fraction in "
-                       "PYTORCH_CUDA_ALLOC_CONF)",
-                       bytes_text(room, oom->free));
-}
-
-static char *owner_share_text(const struct memory_report *m, const struct memory_oom *oom)
-{
-    char bytes[UNIT_TEXT_BYTES];
-    char *owner = memory_owner_text(m, oom->owners[0].origin);
-    char *text = text_printf("%s held %s of it (%.0f%%): make that smaller first",
-                             owner ? owner : "?", bytes_text(bytes, oom->owners[0].live.bytes),
-                             100.0 * (double)oom->owners[0].live.bytes / (double)oom->live);
-    free(owner);
-    return text;
+    char one[UNIT_TEXT_BYTES], other[UNIT_TEXT_BYTES], rest[UNIT_TEXT_BYTES];
+    bool is_of_device = oom->where != MEMORY_OF_HOST && oom->total;
+    if (leak)
+        return (struct memory_advice){"leak", leak_text(m, oom, leak, owner)};
+    if (block)
+        return (struct memory_advice){"preallocation", preallocation_text(m, block, owner)};
+    if (is_limited(oom))
+        return (struct memory_advice){
+            "limited", text_printf("%s of the device were free, but the program set a limit; raise "
+                                   "it (torch.cuda.set_per_process_memory_fraction, or the "
+                                   "fraction in PYTORCH_CUDA_ALLOC_CONF)",
+                                   bytes_text(one, oom->free))};
+    if (is_of_device && oom->on_device < oom->total && oom->wanted < oom->total - oom->on_device)
+        return (struct memory_advice){
+            "hidden",
+            text_printf("the process held only %s of the device's %s: more than %s of the rest "
+                        "belonged to other processes, contexts, modules or libraries; nvidia-smi "
+                        "names the processes",
+                        bytes_text(one, oom->on_device), bytes_text(other, oom->total),
+                        bytes_text(rest, oom->total - oom->on_device - oom->wanted))};
+    if (oom->owner_count && oom->owners[0].live.bytes >= oom->live / OWNER_SHARE)
+        return (struct memory_advice){
+            "one-owner",
+            text_printf("%s held %s of it (%.0f%%): make that smaller first", owner,
+                        bytes_text(one, oom->owners[0].live.bytes),
+                        100.0 * (double)oom->owners[0].live.bytes / (double)oom->live)};
+    return (struct memory_advice){
+        "full", strdup("many owners shared the memory ('gpuprof memory' lists them): use smaller "
+                       "batches, gradient checkpointing or lower precision")};
 }
 
 struct memory_advice memory_advise(const struct memory_report *m, const struct memory_oom *oom)
 {
-    const struct memory_held *leak = leak_of(m, oom);
-    const struct memory_place *block = preallocated(m, oom);
-    bool is_of_device = oom->where != MEMORY_OF_HOST && oom->total;
-    if (is_of_device && oom->wanted > oom->total)
+    if (oom->where != MEMORY_OF_HOST && oom->total && oom->wanted > oom->total)
         return (struct memory_advice){
             "larger-than-device", strdup("the request is larger than the device: use "
                                          "smaller batches, a smaller model or several devices")};
@@ -177,17 +161,18 @@ struct memory_advice memory_advise(const struct memory_report *m, const struct m
         oom->reserved - oom->live >= oom->wanted)
         return (struct memory_advice){
             oom->holes.largest >= oom->wanted ? "kept-apart" : "fragmented", fragmented_text(oom)};
-    if (leak)
-        return (struct memory_advice){"leak", leak_text(m, oom, leak)};
-    if (block)
-        return (struct memory_advice){"preallocation", preallocation_text(m, block)};
-    if (is_limited(oom))
-        return (struct memory_advice){"limited", limited_text(oom)};
-    if (is_of_device && oom->on_device < oom->total && oom->wanted < oom->total - oom->on_device)
-        return (struct memory_advice){"hidden", hidden_text(oom)};
-    if (oom->owner_count && oom->owners[0].live.bytes >= oom->live / OWNER_SHARE)
-        return (struct memory_advice){"one-owner", owner_share_text(m, oom)};
-    return (struct memory_advice){
-        "full", strdup("many owners shared the memory ('gpuprof memory' lists them): use smaller "
-                       "batches, gradient checkpointing or lower precision")};
+    const struct memory_held *leak = leak_of(m, oom);
+    /* A block of half the device or more; PyTorch's blocks are known one by one. */
+    const struct memory_place *block =
+        oom->where == MEMORY_OF_TENSORS
+            ? NULL
+            : memory_place_find(m, oom->process, oom->device, MEMORY_OF_DEVICE);
+    if (block && (!block->total || block->largest.bytes < block->total / BLOCK_SHARE))
+        block = NULL;
+    char *owner = memory_owner_text(m, leak    ? leak->origin
+                                       : block ? block->largest.origin
+                                               : oom->owners[0].origin);
+    struct memory_advice advice = advise(m, oom, leak, block, owner ? owner : "?");
+    free(owner);
+    return advice;
 }

@@ -16,7 +16,6 @@
 #define ADVICE_WIDTH  66
 #define ADVICE_LINES  6 /* roughly: words are not cut; on a terminal */
 #define HOLDERS_SHOWN 2
-#define PLACE_BYTES   96
 #define LOSS_BYTES    1000
 
 /* The owner, with its process if there are several: "rank 3: linear", "2 processes: linear"; new
@@ -32,19 +31,14 @@ static char *held_text(const struct memory_report *m, const struct memory_row *r
     return text;
 }
 
-/* "device 0 of rank 3"; returns `text`. */
+/* "device 0 of rank 3", in new memory. */
 static char *place_text(const struct memory_report *m, const struct process *p, uint32_t device,
-                        enum memory_where where, char text[static PLACE_BYTES])
+                        enum memory_where where)
 {
-    char who[RANK_TITLE_BYTES];
-    int length = where == MEMORY_OF_HOST ? snprintf(text, PLACE_BYTES, "pinned host memory")
-                 : device == LEDGER_NO_DEVICE
-                     ? snprintf(text, PLACE_BYTES, "an unknown device")
-                     : snprintf(text, PLACE_BYTES, "%sdevice %u",
-                                where == MEMORY_OF_TENSORS ? "tensors on " : "", device);
+    char who[RANK_TITLE_BYTES], after[RANK_TITLE_BYTES + 4] = "";
     if (m->rec->count > 1)
-        snprintf(text + length, PLACE_BYTES - (size_t)length, " of %s", process_who(p, who));
-    return text;
+        snprintf(after, sizeof after, " of %s", process_who(p, who));
+    return memory_place_text(device, where, after);
 }
 
 /* ---- not enough ------------------------------------------------------------------------------ */
@@ -69,29 +63,27 @@ static void print_advice(struct screen *s, const struct memory_report *m,
 
 static void print_failure(struct screen *s, const struct memory_report *m)
 {
-    char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES];
+    char text[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES];
     if (!m->ooms.count)
         return;
     const struct memory_oom *oom =
         &m->ooms.list[m->ooms.count - 1]; /* usually it ended the program */
-    char where[PLACE_BYTES];
-    uint64_t ns = oom->at_ns > m->walk.survey.origin_ns ? oom->at_ns - m->walk.survey.origin_ns : 0;
     screen_line_freed(s, "not enough", memory_owner_text(m, oom->origin), "%s wanted by ",
-                      bytes_text(wanted, oom->wanted));
-    screen_line(s, "", NULL, "after %s, of %s", time_text(at, ns),
-                place_text(m, oom->process, oom->device, oom->where, where));
-    bytes_text(held, oom->live);
+                      bytes_text(text, oom->wanted));
+    screen_line_freed(s, "", place_text(m, oom->process, oom->device, oom->where), "after %s, of ",
+                      time_text(text, memory_moment(m, oom->at_ns)));
+    bytes_text(text, oom->live);
     if (oom->where == MEMORY_OF_TENSORS)
-        screen_line(s, "", NULL, "%s held of %s reserved, by", held,
+        screen_line(s, "", NULL, "%s held of %s reserved, by", text,
                     bytes_text(more, oom->reserved));
     else if (oom->free != UINT64_MAX)
-        screen_line(s, "", NULL, "%s held, %s free at its last query, by", held,
+        screen_line(s, "", NULL, "%s held, %s free at its last query, by", text,
                     bytes_text(more, oom->free));
     else
-        screen_line(s, "", NULL, "%s held, by", held);
+        screen_line(s, "", NULL, "%s held, by", text);
     for (uint32_t i = 0; i < oom->owner_count && i < HOLDERS_SHOWN; i++)
         screen_line_freed(s, "", memory_owner_text(m, oom->owners[i].origin), "%10s  ",
-                          bytes_text(held, oom->owners[i].live.bytes));
+                          bytes_text(text, oom->owners[i].live.bytes));
     print_advice(s, m, oom);
     if (m->ooms.count + m->ooms.beyond > 1)
         screen_line(s, "", NULL, "... and %" PRIu64 " earlier: --table=out_of_memory",
@@ -121,7 +113,7 @@ static bool memory_overview_print_losses(struct screen *s, const struct memory_r
 
 static void print_places(struct screen *s, const struct memory_report *m, bool is_whole)
 {
-    char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES], name[PLACE_BYTES];
+    char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES];
     const struct memory_place *places[PLACES_SHOWN];
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->places.count; i++) {
@@ -134,10 +126,11 @@ static void print_places(struct screen *s, const struct memory_report *m, bool i
         if (p->total)
             snprintf(share, sizeof share, " (%.0f%% of the device)",
                      100.0 * (double)p->peak.bytes / (double)p->total);
+        char *name = place_text(m, p->process, p->device, p->where);
         screen_line(s, i ? "" : "peak", NULL, "%10s: %s%s; %s at the end",
-                    bytes_text(peak, p->peak.bytes),
-                    place_text(m, p->process, p->device, p->where, name), share,
+                    bytes_text(peak, p->peak.bytes), name ? name : "?", share,
                     bytes_text(end, p->all.live.bytes));
+        free(name);
     }
     if (m->places.count > count)
         screen_line(s, "", NULL, "... and %u more: --table=places", m->places.count - count);
@@ -154,7 +147,7 @@ static void print_owners(struct screen *s, const struct memory_report *m)
     char bytes[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < m->rows.count && i < OWNERS_SHOWN; i++) {
         const struct memory_row *row = &m->rows.list[i];
-        uint64_t held = memory_row_shown(m, row).bytes, all = m->rows.at_all[row->where];
+        uint64_t held = row->shown.bytes, all = m->rows.shown[row->where];
         if (row->where != m->rows.list[0].where || !held)
             break;
         screen_line_freed(s, i ? "" : labels[m->at], held_text(m, row), "%10s %5.1f%%  ",
@@ -162,19 +155,31 @@ static void print_owners(struct screen *s, const struct memory_report *m)
     }
 }
 
+static bool has_grown_more(const void *one, const void *other)
+{
+    const struct memory_row *const *a = one, *const *b = other;
+    return (*a)->grown > (*b)->grown;
+}
+
 static void print_leaks(struct screen *s, const struct memory_report *m)
 {
     char grown[UNIT_TEXT_BYTES], step[UNIT_TEXT_BYTES];
-    for (uint32_t i = 0; i < m->rows.leak_count && i < OWNERS_SHOWN; i++) {
-        const struct memory_row *row = &m->rows.leaks[i];
+    const struct memory_row *leaks[OWNERS_SHOWN];
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < m->rows.count; i++) {
+        const struct memory_row *row = &m->rows.list[i];
+        if (row->leaks)
+            ARRAY_KEEP(leaks, shown, OWNERS_SHOWN, &row, has_grown_more);
+    }
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct memory_row *row = leaks[i];
         double slope = row->slope > 0 && row->slope < 1e18 ? row->slope : 0;
         screen_line_freed(s, i ? "" : "grows", held_text(m, row),
                           "%10s, %s a step: ", bytes_text(grown, row->grown),
                           bytes_text(step, (uint64_t)(slope + 0.5)));
     }
-    if (m->rows.leak_count > OWNERS_SHOWN)
-        screen_line(s, "", NULL, "... and %u more: --table=leaks",
-                    m->rows.leak_count - OWNERS_SHOWN);
+    if (m->rows.leaks > shown)
+        screen_line(s, "", NULL, "... and %u more: --table=leaks", m->rows.leaks - shown);
 }
 
 /* Prints memory outside the books: device use beyond them, and the contents of one block of half
@@ -213,8 +218,7 @@ void memory_overview_print(const struct memory_report *m, const struct table_vie
     char time[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
     uint64_t resident = 0;
     for (uint32_t i = 0; i < m->rec->count; i++)
-        resident =
-            m->processes[i].resident.peak > resident ? m->processes[i].resident.peak : resident;
+        resident = max_of(resident, m->processes[i].resident.peak);
     screen_line(
         &s, "memory", NULL, "of %u process%s, recorded for %s%s%s%s", m->rec->count,
         m->rec->count == 1 ? "" : "es", time_text(time, m->times.end_ns - m->times.begin_ns),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/memory_report.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "api/api.h"
@@ -16,9 +17,10 @@ void memory_report_release(struct memory_report *m)
     if (m->has_tree)
         call_tree_release(&m->tree);
     free(m->rows.list);
-    free(m->rows.leaks);
-    for (uint32_t i = 0; i < m->places.count; i++)
+    for (uint32_t i = 0; i < m->places.count; i++) {
+        free(m->places.list[i].curve.list);
         free(m->places.list[i].marks.list);
+    }
     free(m->places.list);
     free(m->owners.list);
     free(m->origins.list);
@@ -37,16 +39,10 @@ void memory_report_release(struct memory_report *m)
 
 /* ---- places and owners ----------------------------------------------------------------------- */
 
-static void memory_report_add(struct memory_amount *to, uint64_t bytes)
+static void memory_report_add(struct memory_amount *to, const struct ledger_block *b, bool comes)
 {
-    to->bytes += bytes;
-    to->blocks++;
-}
-
-static void subtract(struct memory_amount *from, uint64_t bytes)
-{
-    from->bytes -= bytes;
-    from->blocks--;
+    to->bytes += comes ? b->bytes : -b->bytes;
+    to->blocks += comes ? 1 : -1;
 }
 
 enum memory_where memory_where_of(const struct ledger_block *b)
@@ -91,9 +87,11 @@ static int memory_report_place_of(struct memory_report *m, const struct process 
         p->marks.count = 0;
     m->places.marks_left -= p->marks.count;
     p->marks.list = calloc(p->marks.count + 1u, sizeof *p->marks.list);
+    p->curve.list = calloc(MEMORY_CURVE, sizeof *p->curve.list);
+    p->curve.count = MEMORY_CURVE;
     p->in_ranges.next = m->processes[process->index].ranges.first_place;
     m->processes[process->index].ranges.first_place = before + 1;
-    return p->marks.list ? 0 : GPUPROF_NO_MEMORY;
+    return p->marks.list && p->curve.list ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* Sets *number to the owner's, from 1 on; beyond the maximum the place's "everything else". */
@@ -114,20 +112,25 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+/* The end of the part that has not ended yet; the last slice of the curve includes the end. */
+static uint64_t part_end(const struct memory_report *m, const struct memory_place *p,
+                         const struct memory_series *s)
+{
+    double slice_ns = ((double)(m->times.end_ns - m->times.begin_ns) + 1) / MEMORY_CURVE;
+    return s == &p->marks ? memory_mark_end(m, p->process, s->done)
+                          : m->times.begin_ns + (uint64_t)ceil((s->done + 1) * slice_ns);
+}
+
 /* Advances the place to `at_ns` with its current bytes. */
 static void memory_report_pass_time(const struct memory_report *m, struct memory_place *p,
                                     uint64_t at_ns)
 {
-    uint32_t selected = memory_slice(m->times.begin_ns, m->times.end_ns, at_ns);
-    while (p->curve.at < selected) {
-        p->curve.end[p->curve.at] = p->all.live.bytes;
-        p->curve.max[++p->curve.at] = p->all.live.bytes;
-    }
-    while (p->marks.done < p->marks.count &&
-           memory_mark_end(m, p->process, p->marks.done) <= at_ns) {
-        p->marks.list[p->marks.done++] = (struct memory_mark){p->marks.peak, p->all.live.bytes};
-        p->marks.peak = p->all.live.bytes;
-    }
+    struct memory_series *both[] = {&p->curve, &p->marks};
+    for (unsigned k = 0; k < 2; k++)
+        for (struct memory_series *s = both[k]; s->done < s->count && part_end(m, p, s) <= at_ns;) {
+            s->list[s->done++] = (struct memory_part){s->peak, p->all.live.bytes};
+            s->peak = p->all.live.bytes;
+        }
 }
 
 /* Starts the selected time: peaks before it do not count. */
@@ -138,7 +141,7 @@ static void begin_piece(struct memory_report *m)
         p->peak = p->all.live;
         p->peak_at.ns = m->times.begin_ns;
         p->peak_at.change = m->change;
-        p->curve.max[0] = p->all.live.bytes;
+        p->curve.peak = p->all.live.bytes;
     }
     m->times.is_before = false;
 }
@@ -182,14 +185,11 @@ static struct memory_place *change(struct memory_report *m, const struct ledger_
         memory_book_pass(book, p);
         book->at_peak = memory_at_peak(p, book);
         book->changed = m->change;
+        memory_report_add(&book->live, b, comes);
         if (comes)
-            memory_report_add(&book->got, b->bytes);
-        if (comes)
-            memory_report_add(&book->live, b->bytes);
-        else
-            subtract(&book->live, b->bytes);
+            memory_report_add(&book->got, b, true);
         if (was_temporary)
-            memory_report_add(&book->temporary, b->bytes);
+            memory_report_add(&book->temporary, b, true);
     }
     memory_ranges_change(m, p);
     return p;
@@ -200,15 +200,13 @@ static void memory_report_grow(struct memory_report *m, struct memory_place *p,
                                const struct ledger_block *b, uint64_t at_ns)
 {
     uint64_t live = p->all.live.bytes;
-    p->reserved = b->reserved > p->reserved ? b->reserved : p->reserved;
+    p->reserved = max_of(p->reserved, b->reserved);
     if (b->bytes > p->largest.bytes) {
         p->largest.bytes = b->bytes;
         p->largest.origin = b->owner;
     }
-    if (live > p->marks.peak)
-        p->marks.peak = live;
-    if (live > p->curve.max[p->curve.at])
-        p->curve.max[p->curve.at] = live;
+    p->marks.peak = max_of(p->marks.peak, live);
+    p->curve.peak = max_of(p->curve.peak, live);
     if (live <= p->peak.bytes)
         return;
     p->peak = p->all.live;
@@ -295,7 +293,6 @@ static int memory_report_end(void *context)
         struct memory_place *p = &m->places.list[i];
         memory_report_pass_time(m, p, UINT64_MAX);
         memory_book_pass(&p->all, p);
-        p->curve.end[MEMORY_CURVE - 1] = p->all.live.bytes;
     }
     for (uint32_t i = 0; i < m->owners.count; i++)
         memory_book_pass(&m->owners.list[i].book, &m->places.list[m->owners.list[i].place]);

@@ -102,9 +102,15 @@ struct memory_owner {
     struct memory_book book;
 };
 
-struct memory_mark {
-    uint64_t peak; /* maximum bytes in the step */
-    uint64_t end;  /* bytes at its end */
+/* Bytes in each part of a time. */
+struct memory_series {
+    struct memory_part {
+        uint64_t peak; /* maximum in the part */
+        uint64_t end;  /* at its end */
+    } * list;          /* owned */
+    uint32_t count;
+    uint32_t done; /* parts that have ended */
+    uint64_t peak; /* since the end of the last */
 };
 
 /* Memory of a device outside the ledger at the last query, each + 1; 0: there was no query. */
@@ -130,19 +136,10 @@ struct memory_place {
         uint64_t bytes; /* of one block, and its owner */
         uint32_t origin;
     } largest;
-    uint64_t reserved; /* for tensors: maximum of their allocator */
-    uint64_t total;    /* bytes of the device; 0: not known */
-    struct {
-        uint64_t max[MEMORY_CURVE];
-        uint64_t end[MEMORY_CURVE];
-        uint32_t at;
-    } curve;
-    struct {
-        struct memory_mark *list; /* owned; one for each step */
-        uint32_t count;           /* final count */
-        uint32_t done;            /* steps that have ended */
-        uint64_t peak;            /* since the end of the last step */
-    } marks;
+    uint64_t reserved;          /* for tensors: maximum of their allocator */
+    uint64_t total;             /* bytes of the device; 0: not known */
+    struct memory_series curve; /* MEMORY_CURVE slices */
+    struct memory_series marks; /* steps, or MEMORY_SLICES of the process's time */
     struct memory_said said;
     struct {
         uint32_t next;                      /* number of the next place of its process; 0: none */
@@ -220,7 +217,7 @@ struct memory_jump {
 };
 
 /* Memory while ranges (NVTX) and labels of PyTorch were open, by name: for each place the peak in
- * any of them, and the largest rise. Memory: 56 bytes a name and place. (memory_ranges.c) */
+ * any of them, and the largest rise. Memory: 56 bytes a name and place. (memory_times.c) */
 struct memory_range_row {
     const struct kernel_name *name;
     uint32_t place;
@@ -248,9 +245,9 @@ struct memory_row {
     uint32_t places;
     uint32_t processes;            /* one more if the places of several alternate */
     const struct process *process; /* of the last of them */
+    struct memory_amount shown;    /* at the report's moment */
     struct memory_amount at_peak;  /* each place at its own peak */
     struct memory_amount end;
-    struct memory_amount asked;
     struct memory_amount got;
     struct memory_amount temporary;
     double slope; /* bytes a step, summed over the places */
@@ -308,9 +305,8 @@ struct memory_report {
     struct {
         struct memory_row *list; /* owned: by bytes at that moment, largest first */
         uint32_t count;
-        struct memory_row *leaks; /* owned: leaking rows, largest growth first */
-        uint32_t leak_count;
-        uint64_t at_all[MEMORY_WHERES]; /* bytes at that moment */
+        uint32_t leaks;                /* rows that leak */
+        uint64_t shown[MEMORY_WHERES]; /* bytes at that moment */
     } rows;
 };
 
@@ -386,17 +382,11 @@ enum memory_where memory_where_of(const struct ledger_block *b);
 struct memory_place *memory_place_find(const struct memory_report *m, const struct process *p,
                                        uint32_t device, enum memory_where where);
 
-/* The amount of a book at its place's own peak, and of a row at the report's moment. */
+/* The amount of a book at its place's own peak. */
 static inline struct memory_amount memory_at_peak(const struct memory_place *p,
                                                   const struct memory_book *b)
 {
     return b->changed <= p->peak_at.change ? b->live : b->at_peak;
-}
-
-static inline struct memory_amount memory_row_shown(const struct memory_report *m,
-                                                    const struct memory_row *row)
-{
-    return m->at == MEMORY_AT_PEAK ? row->at_peak : m->at == MEMORY_AT_END ? row->end : row->asked;
 }
 
 /* (memory_origin.c) Sets *number to the owner of a block of that kind, by what is open around `s`.
@@ -440,11 +430,16 @@ void memory_overview_print(const struct memory_report *m, const struct table_vie
 
 struct cell memory_owner_cell(const struct memory_report *m, uint32_t origin);
 
-/* "device 1, rank 0: train.py (host, pid 12)" */
+/* "tensors on device 1" and `after`, in new memory; and "device 1, rank 0: train.py (host, pid
+ * 12)". */
+char *memory_place_text(uint32_t device, enum memory_where where, const char *after);
 struct cell memory_place_cell(const struct process *p, uint32_t device, enum memory_where where);
 
 /* A time relative to the first event. */
-struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns);
+static inline uint64_t memory_moment(const struct memory_report *m, uint64_t ns)
+{
+    return ns > m->walk.survey.origin_ns ? ns - m->walk.survey.origin_ns : 0;
+}
 
 /* "tensor", "device" or "host"; and "+1.5 MiB", or the number in other formats. */
 const char *memory_where_text(enum memory_where where);

@@ -74,11 +74,10 @@ static const struct column place_columns[] = {
 static struct cell place_name(const struct table *t, const struct memory_place *p,
                               enum report_format format)
 {
-    struct cell name = memory_place_cell(p->process, p->device, p->where);
     const struct memory_report *m = t->source;
-    if (format == FORMAT_TEXT && m->rec->count == 1 && name.memory)
-        name.memory[strcspn(name.memory, ",")] = '\0';
-    return name;
+    return format == FORMAT_TEXT && m->rec->count == 1
+               ? cell_owned(memory_place_text(p->device, p->where, ""))
+               : memory_place_cell(p->process, p->device, p->where);
 }
 
 /* Growth a step, or a second if there are no steps. */
@@ -106,7 +105,7 @@ static void memory_tables_fill_place(const struct table *t, uint32_t index,
     cells[P_WHERE] = cell_text(memory_where_text(p->where));
     if (p->where == MEMORY_OF_HOST || p->device == LEDGER_NO_DEVICE)
         cells[P_DEVICE] = cell_text(NULL);
-    cells[P_PEAK_AT] = memory_moment_cell(m, p->peak_at.ns);
+    cells[P_PEAK_AT] = cell_number(memory_moment(m, p->peak_at.ns));
     if (p->total)
         cells[P_SHARE] = cell_share(p->peak.bytes, p->total);
     if (p->where == MEMORY_OF_TENSORS) {
@@ -137,16 +136,21 @@ static void sum(struct memory_amount *to, struct memory_amount more)
     to->blocks += more.blocks;
 }
 
-static void add_owner(struct memory_row *row, const struct memory_place *p,
+static void add_owner(struct memory_report *m, struct memory_row *row, const struct memory_place *p,
                       const struct memory_owner *o)
 {
+    struct memory_amount at_peak = memory_at_peak(p, &o->book);
+    struct memory_amount shown = m->at == MEMORY_AT_PEAK  ? at_peak
+                                 : m->at == MEMORY_AT_END ? o->book.live
+                                                          : o->book.asked;
     struct memory_slope slope;
     row->places++;
     row->processes += p->process != row->process;
     row->process = p->process;
-    sum(&row->at_peak, memory_at_peak(p, &o->book));
+    m->rows.shown[p->where] += shown.bytes;
+    sum(&row->shown, shown);
+    sum(&row->at_peak, at_peak);
     sum(&row->end, o->book.live);
-    sum(&row->asked, o->book.asked);
     sum(&row->got, o->book.got);
     sum(&row->temporary, o->book.temporary);
     if (!memory_slope(&o->book.growth, &slope))
@@ -158,56 +162,32 @@ static void add_owner(struct memory_row *row, const struct memory_place *p,
         o->book.growth.last > o->book.growth.first ? o->book.growth.last - o->book.growth.first : 0;
 }
 
-static int memory_rows_compare(const void *left, const void *right, void *context)
+static int memory_rows_compare(const void *left, const void *right)
 {
     const struct memory_row *a = left, *b = right;
-    uint64_t x = memory_row_shown(context, a).bytes, y = memory_row_shown(context, b).bytes;
     return ORDER(a->where, b->where)
-               ?: ORDER(y, x) ?: ORDER(b->got.bytes, a->got.bytes) ?: ORDER(a->origin, b->origin);
-}
-
-/* Orders leaks by growth, largest first. */
-static int compare_leaks(const void *left, const void *right)
-{
-    const struct memory_row *a = left, *b = right;
-    return ORDER(b->grown, a->grown) ?: ORDER(a->origin, b->origin);
-}
-
-static int memory_rows_gather(struct memory_report *m)
-{
-    static const struct number_kind kind = NUMBER_KEY(struct memory_row, where);
-    struct number_set numbers = {0};
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < m->owners.count; i++) {
-        const struct memory_owner *o = &m->owners.list[i];
-        struct memory_row row = {.origin = o->origin, .where = m->places.list[o->place].where};
-        int64_t number = NUMBER_ADD(&numbers, &kind, m->rows.list, m->rows.count, UINT32_MAX, &row);
-        if (number < 0)
-            error = (int)number;
-        else
-            add_owner(&m->rows.list[number - 1], &m->places.list[o->place], o);
-    }
-    number_set_release(&numbers);
-    return error;
+               ?: ORDER(b->shown.bytes, a->shown.bytes)
+               ?: ORDER(b->got.bytes, a->got.bytes) ?: ORDER(a->origin, b->origin);
 }
 
 int memory_rows_make(struct memory_report *m)
 {
-    int error = memory_rows_gather(m);
-    m->rows.leaks = error < 0 ? NULL : calloc(m->rows.count + 1u, sizeof *m->rows.leaks);
-    if (!m->rows.leaks)
-        return error < 0 ? error : GPUPROF_NO_MEMORY;
-    if (m->rows.count)
-        qsort_r(m->rows.list, m->rows.count, sizeof *m->rows.list, memory_rows_compare, m);
-    for (uint32_t i = 0; i < m->rows.count; i++) {
-        const struct memory_row *row = &m->rows.list[i];
-        m->rows.at_all[row->where] += memory_row_shown(m, row).bytes;
-        if (row->leaks)
-            m->rows.leaks[m->rows.leak_count++] = *row;
+    static const struct number_kind kind = NUMBER_KEY(struct memory_row, where);
+    struct number_set numbers = {0};
+    int64_t number = 0;
+    for (uint32_t i = 0; number >= 0 && i < m->owners.count; i++) {
+        const struct memory_owner *o = &m->owners.list[i];
+        struct memory_row row = {.origin = o->origin, .where = m->places.list[o->place].where};
+        number = NUMBER_ADD(&numbers, &kind, m->rows.list, m->rows.count, UINT32_MAX, &row);
+        if (number > 0)
+            add_owner(m, &m->rows.list[number - 1], &m->places.list[o->place], o);
     }
-    if (m->rows.leak_count)
-        qsort(m->rows.leaks, m->rows.leak_count, sizeof *m->rows.leaks, compare_leaks);
-    return 0;
+    number_set_release(&numbers);
+    for (uint32_t i = 0; i < m->rows.count; i++)
+        m->rows.leaks += m->rows.list[i].leaks;
+    if (m->rows.count)
+        qsort(m->rows.list, m->rows.count, sizeof *m->rows.list, memory_rows_compare);
+    return number < 0 ? (int)number : 0;
 }
 
 #define ROW struct memory_row
@@ -220,9 +200,11 @@ static const struct column owner_columns[] = {
     [O_WHERE] = {"where", "of", COLUMN_TEXT, 6, .doc = "tensor, device or host"},
     [O_PROCESS] = {"process", "process", COLUMN_TEXT, 12, .is_filled = true,
                    .doc = "the process, if there are several"},
-    [O_BYTES] = {"bytes", "bytes", COLUMN_BYTES, 10, .doc = "memory held at that moment (--at)"},
+    [O_BYTES] = {"bytes", "bytes", COLUMN_BYTES, 10, MEMBER(ROW, shown.bytes),
+                 .doc = "memory held at that moment (--at)"},
     [O_SHARE] = {"share", "share", COLUMN_SHARE, 6, .doc = "bytes as a share of all memory then"},
-    [O_BLOCKS] = {"blocks", "blocks", COLUMN_COUNT, 8, .doc = "blocks at that moment"},
+    [O_BLOCKS] = {"blocks", "blocks", COLUMN_COUNT, 8, MEMBER(ROW, shown.blocks),
+                  .doc = "blocks at that moment"},
     {"peak_bytes", NULL, COLUMN_BYTES, MEMBER(ROW, at_peak.bytes),
      .doc = "memory held at the peak"},
     {"peak_blocks", NULL, COLUMN_COUNT, MEMBER(ROW, at_peak.blocks), .doc = "blocks at the peak"},
@@ -261,12 +243,9 @@ static void fill_owner(const struct table *t, uint32_t index, enum report_format
 {
     const struct memory_report *m = t->source;
     const struct memory_row *row = table_item(t, index);
-    struct memory_amount at = memory_row_shown(m, row);
     cells[O_NAME] = memory_owner_cell(t->source, row->origin);
     cells[O_WHERE] = cell_text(memory_where_text(row->where));
-    cells[O_BYTES] = cell_number(at.bytes);
-    cells[O_SHARE] = cell_share(at.bytes, m->rows.at_all[row->where]);
-    cells[O_BLOCKS] = cell_number(at.blocks);
+    cells[O_SHARE] = cell_share(row->shown.bytes, m->rows.shown[row->where]);
     cells[O_PROCESS] = owner_process(m, row->origin);
     if (row->leaks || format != FORMAT_TEXT) {
         cells[O_GROWTH] = memory_change_cell(row->slope, format);
@@ -276,7 +255,19 @@ static void fill_owner(const struct table *t, uint32_t index, enum report_format
 
 static bool has_owner(const struct table *t, uint32_t index, enum report_format format)
 {
-    return format != FORMAT_TEXT || memory_row_shown(t->source, table_item(t, index)).bytes;
+    return format != FORMAT_TEXT || ((const struct memory_row *)table_item(t, index))->shown.bytes;
+}
+
+static void leaks_begin(struct table *t, enum report_format format)
+{
+    members_begin(t, format);
+    t->is_there = ((const struct memory_report *)t->source)->rows.leaks || format != FORMAT_TEXT;
+}
+
+static bool has_leak(const struct table *t, uint32_t index, enum report_format format)
+{
+    (void)format;
+    return ((const struct memory_row *)table_item(t, index))->leaks;
 }
 
 static void owners_before(const struct table *t, FILE *out)
@@ -310,7 +301,10 @@ static const struct table_info leaks_table = {
     TABLE_COLUMNS(owner_columns),
     .text = {O_GROWTH, O_GROWN, O_END, O_WHERE, O_PROCESS},
     .text_limit = 10,
-    .rows = {ROWS_IN(struct memory_report, rows.leaks, rows.leak_count)},
+    .rows = {ROWS_IN(struct memory_report, rows.list, rows.count)},
+    .order = O_GROWN,
+    .begin = leaks_begin,
+    .has = has_leak,
     .row = fill_owner,
 };
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory over time: the tables of steps, time slices, ranges, and the host's memory. */
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/text.h"
 #include "memory/memory_report.h"
@@ -21,68 +24,49 @@ static const struct column step_columns[] = {
     [END] = {"end_bytes", "at its end", COLUMN_BYTES, 10, .doc = "memory held when it ended"},
 };
 
-/* The place of row *index, with rows of places with steps in sequence; makes *index the step in
- * it. */
-static const struct memory_place *place_of_step(const struct memory_report *m, uint32_t *index)
+static const struct memory_series *series_of(const struct table *t, const struct memory_place *p)
 {
-    for (uint32_t i = 0; i < m->places.count; i++) {
-        const struct memory_place *p = &m->places.list[i];
-        uint32_t count = memory_has_steps(m, p->process) ? p->marks.done : 0;
-        if (*index < count)
-            return p;
-        *index -= count;
-    }
-    return NULL;
+    static const struct memory_series none = {.count = 0};
+    return t->info == &memory_curve_table            ? &p->curve
+           : memory_has_steps(t->source, p->process) ? &p->marks
+                                                     : &none;
 }
 
-static void steps_begin(struct table *t, enum report_format format)
+static void parts_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = t->source;
     (void)format;
     for (uint32_t i = 0; i < m->places.count; i++)
-        t->count +=
-            memory_has_steps(m, m->places.list[i].process) ? m->places.list[i].marks.done : 0;
+        t->count += series_of(t, &m->places.list[i])->done;
     t->is_there = t->count > 0;
 }
 
-static void memory_times_fill_step(const struct table *t, uint32_t index, enum report_format format,
-                                   struct cell *cells)
+/* The rows are the parts of the first place, then those of the second ... */
+static void fill_part(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
 {
     const struct memory_report *m = t->source;
-    const struct memory_place *p = place_of_step(m, &index);
-    const struct step *step = &m->processes[p->process->index].steps[index];
+    const struct memory_place *p = m->places.list;
+    double slice_ns = (double)(m->times.end_ns - m->times.begin_ns) / MEMORY_CURVE;
+    (void)format;
+    for (; index >= series_of(t, p)->done; p++)
+        index -= series_of(t, p)->done;
+    const struct memory_part *part = &series_of(t, p)->list[index];
     struct cell place = memory_place_cell(p->process, p->device, p->where);
-    (void)format;
-    cells[NAME] = cell_printf("step %" PRIu64 ", %s", step->number, place.text);
+    if (t->info == &memory_curve_table) {
+        cells[NAME] = memory_place_cell(p->process, p->device, p->where);
+        cells[STEP] = cell_number(index);
+        cells[END_AT] =
+            cell_number(memory_moment(m, m->times.begin_ns + (uint64_t)((index + 1) * slice_ns)));
+    } else {
+        const struct step *step = &m->processes[p->process->index].steps[index];
+        cells[NAME] = cell_printf("step %" PRIu64 ", %s", step->number, place.text);
+        cells[STEP] = cell_number(step->number);
+        cells[END_AT] = cell_number(memory_moment(m, step->end_ns));
+    }
     cells[PLACE] = place;
-    cells[STEP] = cell_number(step->number);
-    cells[END_AT] = memory_moment_cell(m, step->end_ns);
-    cells[PEAK] = cell_number(p->marks.list[index].peak);
-    cells[END] = cell_number(p->marks.list[index].end);
-}
-
-static void curve_begin(struct table *t, enum report_format format)
-{
-    const struct memory_report *m = t->source;
-    (void)format;
-    t->is_there = m->places.count > 0;
-    t->count = m->places.count * MEMORY_CURVE;
-}
-
-static void fill_curve(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
-{
-    const struct memory_report *m = t->source;
-    const struct memory_place *p = &m->places.list[index / MEMORY_CURVE];
-    uint32_t selected = index % MEMORY_CURVE;
-    double length = (double)(m->times.end_ns - m->times.begin_ns) / MEMORY_CURVE;
-    (void)format;
-    cells[NAME] = memory_place_cell(p->process, p->device, p->where);
-    cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
-    cells[STEP] = cell_number(selected);
-    cells[END_AT] = memory_moment_cell(m, m->times.begin_ns + (uint64_t)((selected + 1) * length));
-    cells[PEAK] = cell_number(p->curve.max[selected]);
-    cells[END] = cell_number(p->curve.end[selected]);
+    cells[PEAK] = cell_number(part->peak);
+    cells[END] = cell_number(part->end);
 }
 
 const struct table_info memory_steps_table = {
@@ -92,8 +76,8 @@ const struct table_info memory_steps_table = {
     TABLE_COLUMNS(step_columns),
     .text = {PEAK, END, END_AT},
     .text_limit = 100,
-    .begin = steps_begin,
-    .row = memory_times_fill_step,
+    .begin = parts_begin,
+    .row = fill_part,
 };
 
 const struct table_info memory_curve_table = {
@@ -102,11 +86,93 @@ const struct table_info memory_curve_table = {
     .title = "memory over time",
     TABLE_COLUMNS(step_columns),
     .text = {PEAK, END, END_AT},
-    .begin = curve_begin,
-    .row = fill_curve,
+    .begin = parts_begin,
+    .row = fill_part,
 };
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* Begins a range; returns its slot + 1, or 0 if there is no room. */
+static uint32_t memory_ranges_begin(struct memory_report *m, const struct process *p,
+                                    const struct kernel_name *name)
+{
+    struct memory_process *own = &m->processes[p->index];
+    if (~own->ranges.open == 0) {
+        m->ranges.beyond++;
+        return 0;
+    }
+    unsigned slot = (unsigned)__builtin_ctzll(~own->ranges.open);
+    own->ranges.open |= 1ull << slot;
+    own->ranges.names[slot] = name;
+    for (uint32_t i = own->ranges.first_place; i; i = m->places.list[i - 1].in_ranges.next) {
+        struct memory_place *place = &m->places.list[i - 1];
+        place->in_ranges.begin[slot] = place->in_ranges.peak[slot] = place->all.live.bytes;
+    }
+    return slot + 1;
+}
+
+static int memory_ranges_end(struct memory_report *m, const struct process *p, uint32_t number)
+{
+    static const struct number_kind kind = NUMBER_KEY(struct memory_range_row, place);
+    struct memory_process *own = &m->processes[p->index];
+    unsigned slot = number - 1;
+    if (!number || number > MEMORY_RANGES_OPEN || !(own->ranges.open >> slot & 1))
+        return 0;
+    own->ranges.open &= ~(1ull << slot);
+    for (uint32_t i = own->ranges.first_place; i; i = m->places.list[i - 1].in_ranges.next) {
+        struct memory_place *place = &m->places.list[i - 1];
+        uint64_t from = place->in_ranges.begin[slot], peak = place->in_ranges.peak[slot];
+        const struct memory_range_row wanted = {.name = own->ranges.names[slot], .place = i - 1};
+        int64_t found = NUMBER_ADD(&m->ranges.numbers, &kind, m->ranges.rows, m->ranges.count,
+                                   MEMORY_RANGE_ROWS_MAX, &wanted);
+        if (found < 0)
+            return (int)found;
+        place->in_ranges.begin[slot] = place->in_ranges.peak[slot] = 0;
+        m->ranges.beyond += found == 0;
+        if (!found)
+            continue;
+        struct memory_range_row *row = &m->ranges.rows[found - 1];
+        row->count++;
+        row->peak = peak > row->peak ? peak : row->peak;
+        row->rise = peak - from > row->rise ? peak - from : row->rise;
+        row->kept += (double)place->all.live.bytes - (double)from;
+    }
+    return 0;
+}
+
+int memory_ranges_take(struct memory_report *m, const struct slice *s)
+{
+    bool is_label = s->op_change != OP_SAME && op_is_label(s->op);
+    bool is_range = s->op_change == OP_SAME;
+    int error = 0;
+    if (s->replaced && op_is_label(s->replaced))
+        error = memory_ranges_end(m, s->replaced->process, s->replaced->row);
+    if (error < 0)
+        return error;
+    if (is_label && s->op_change == OP_OPENED)
+        s->op->row = memory_ranges_begin(m, s->op->process, s->op->text);
+    else if (is_label)
+        return memory_ranges_end(m, s->op->process, s->op->row);
+    else if (is_range && s->change == RANGE_OPENED)
+        s->range->row = memory_ranges_begin(m, s->event.process, s->range->text);
+    else if (is_range && (s->change == RANGE_CLOSED || s->change == RANGE_LEFT))
+        return memory_ranges_end(m, s->range->process, s->range->row);
+    return 0;
+}
+
+static int memory_ranges_compare(const void *left, const void *right)
+{
+    const struct memory_range_row *a = left, *b = right;
+    return ORDER(b->peak, a->peak)
+               ?: strcmp(a->name ? a->name->raw : "", b->name ? b->name->raw : "")
+               ?: ORDER(a->place, b->place);
+}
+
+void memory_ranges_sort(struct memory_report *m)
+{
+    if (m->ranges.count)
+        qsort(m->ranges.rows, m->ranges.count, sizeof *m->ranges.rows, memory_ranges_compare);
+}
 
 #define ROW struct memory_range_row
 
@@ -191,7 +257,7 @@ static void fill_resident(const struct table *t, uint32_t index, enum report_for
     char title[1100];
     (void)format;
     cells[NAME] = cell_owned(json_line(process_title(own->process, true, title, sizeof title)));
-    cells[MOST_AT] = memory_moment_cell(t->source, own->resident.peak_ns);
+    cells[MOST_AT] = cell_number(memory_moment(t->source, own->resident.peak_ns));
 }
 
 const struct table_info memory_resident_table = {

@@ -25,22 +25,19 @@ struct cell memory_owner_cell(const struct memory_report *m, uint32_t origin)
     return cell_owned(clean);
 }
 
-struct cell memory_place_cell(const struct process *p, uint32_t device, enum memory_where where)
+char *memory_place_text(uint32_t device, enum memory_where where, const char *after)
 {
-    char title[TITLE_BYTES];
-    process_title(p, true, title, sizeof title);
-    if (where == MEMORY_OF_HOST)
-        return cell_printf("host memory, %s", title);
-    if (device == LEDGER_NO_DEVICE)
-        return cell_printf("device not known, %s", title);
-    return cell_printf("%sdevice %u, %s", where == MEMORY_OF_TENSORS ? "tensors on " : "", device,
-                       title);
+    const char *tensors = where == MEMORY_OF_TENSORS ? "tensors on " : "";
+    return where == MEMORY_OF_HOST      ? text_printf("host memory%s", after)
+           : device == LEDGER_NO_DEVICE ? text_printf("device not known%s", after)
+                                        : text_printf("%sdevice %u%s", tensors, device, after);
 }
 
-struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns)
+struct cell memory_place_cell(const struct process *p, uint32_t device, enum memory_where where)
 {
-    uint64_t origin_ns = m->walk.survey.origin_ns;
-    return cell_number(ns > origin_ns ? ns - origin_ns : 0);
+    char after[TITLE_BYTES] = ", ";
+    process_title(p, true, after + 2, sizeof after - 2);
+    return cell_owned(memory_place_text(device, where, after));
 }
 
 struct cell memory_change_cell(double bytes, enum report_format format)
@@ -205,7 +202,7 @@ static void fill_oom(const struct table *t, uint32_t index, enum report_format f
         cells[NAME] = cell_owned(lines);
     }
     cells[PLACE] = memory_place_cell(oom->process, oom->device, oom->where);
-    cells[AT] = memory_moment_cell(t->source, oom->at_ns);
+    cells[AT] = cell_number(memory_moment(t->source, oom->at_ns));
     if (oom->where == MEMORY_OF_TENSORS)
         cells[RESERVED] = cell_number(oom->reserved);
     if (oom->holes.free != UINT64_MAX)
@@ -328,7 +325,7 @@ static void fill_hidden(const struct table *t, uint32_t index, enum report_forma
     if (!jump->blamed)
         cells[NAME] = cell_text(format == FORMAT_TEXT ? "(none)" : NULL);
     cells[PLACE] = memory_place_cell(jump->process, jump->device, MEMORY_OF_DEVICE);
-    cells[AT] = memory_moment_cell(t->source, jump->at_ns);
+    cells[AT] = cell_number(memory_moment(t->source, jump->at_ns));
     cells[SAID_BY] = cell_text(jump->is_drivers ? "driver" : "program");
 }
 

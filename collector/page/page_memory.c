@@ -17,7 +17,7 @@ static void put_curve(const struct memory_place *p, FILE *out)
     double most = p->peak.bytes ? (double)p->peak.bytes : 1;
     fputc('"', out);
     for (unsigned i = 0; i < MEMORY_CURVE; i++) {
-        unsigned level = (unsigned)((double)p->curve.max[i] / most * LEVELS + 0.5);
+        unsigned level = (unsigned)((double)p->curve.list[i].peak / most * LEVELS + 0.5);
         fputc(PAGE_LETTERS[level >> 6 & 63], out);
         fputc(PAGE_LETTERS[level & 63], out);
     }
@@ -44,10 +44,8 @@ static int put_tables(const struct page *p, const struct memory_report *m, struc
 
 static int put_look(const struct page *p, const struct memory_report *m, struct page_data *d)
 {
-    uint64_t origin_ns = m->walk.survey.origin_ns;
     fprintf(d->stream, "{\"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", ",
-            m->times.begin_ns > origin_ns ? m->times.begin_ns - origin_ns : 0,
-            m->times.end_ns > origin_ns ? m->times.end_ns - origin_ns : 0);
+            memory_moment(m, m->times.begin_ns), memory_moment(m, m->times.end_ns));
     int error = put_tables(p, m, d);
     fputs(",\n\"curves\": [", d->stream);
     for (uint32_t i = 0; i < m->places.count; i++) {
