@@ -255,11 +255,13 @@ static inline bool layout_has(const struct layout_range *outer, const struct lay
            inner->bytes <= outer->bytes;
 }
 
-/* Free memory between blocks of PyTorch's allocator, in the segments of a device that have some. */
-struct layout_holes {
+/* Free memory between blocks of PyTorch's allocator, in the segments of a device that have some. 0
+ * or GPUPROF_NO_MEMORY. */
+struct ledger_holes {
     uint64_t free;
     uint64_t largest;
 };
-struct layout_holes layout_holes_of(const struct ledger_layout *layout, uint32_t device);
+int ledger_holes(const struct ledger *l, const struct process *process, uint32_t device,
+                 struct ledger_holes *holes);
 
 #endif

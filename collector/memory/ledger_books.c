@@ -376,25 +376,28 @@ int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
     return error;
 }
 
-struct layout_holes layout_holes_of(const struct ledger_layout *layout, uint32_t device)
+int ledger_holes(const struct ledger *l, const struct process *process, uint32_t device,
+                 struct ledger_holes *holes)
 {
-    struct layout_holes holes = {0};
-    for (uint32_t i = 0; i < layout->segment_count; i++) {
-        const struct layout_range *s = &layout->segments[i];
+    struct ledger_layout layout;
+    int error = ledger_layout_make(&layout, l, process);
+    *holes = (struct ledger_holes){0};
+    for (uint32_t i = 0; error == 0 && i < layout.segment_count; i++) {
+        const struct layout_range *s = &layout.segments[i];
         uint64_t at = s->address, end = s->address + s->bytes;
-        uint32_t first = layout_tensor_from(layout, at);
-        if (s->device != device || first == layout->tensor_count ||
-            !layout_has(s, &layout->tensors[first]))
+        uint32_t t = layout_tensor_from(&layout, at);
+        bool is_in = t < layout.tensor_count && layout_has(s, &layout.tensors[t]);
+        if (s->device != device || !is_in)
             continue;
-        for (uint32_t t = first; at < end; t++) {
-            const struct layout_range *tensor = &layout->tensors[t];
-            bool is_in = t < layout->tensor_count && layout_has(s, tensor);
-            uint64_t next = is_in ? tensor->address : end;
-            uint64_t hole = next > at ? next - at : 0, behind = is_in ? next + tensor->bytes : end;
-            holes.free += hole;
-            holes.largest = hole > holes.largest ? hole : holes.largest;
-            at = behind > at ? behind : at;
+        for (; at < end; t++) {
+            const struct layout_range *tensor = &layout.tensors[t];
+            is_in = t < layout.tensor_count && layout_has(s, tensor);
+            uint64_t next = is_in ? tensor->address : end, hole = next > at ? next - at : 0;
+            holes->free += hole;
+            holes->largest = max_of(holes->largest, hole);
+            at = max_of(at, is_in ? next + tensor->bytes : end);
         }
     }
-    return holes;
+    ledger_layout_release(&layout);
+    return error;
 }

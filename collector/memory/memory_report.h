@@ -191,7 +191,7 @@ struct memory_oom {
     uint64_t live;
     uint64_t reserved;         /* by PyTorch's allocator */
     uint64_t free;             /* of the device at the program's last query; UINT64_MAX: no query */
-    struct layout_holes holes; /* within `reserved`; `free` UINT64_MAX: not computed */
+    struct ledger_holes holes; /* within `reserved`; `free` UINT64_MAX: not computed */
     uint64_t tensors;          /* blocks that PyTorch's allocator had given out there so far */
     uint64_t total;            /* bytes of the device; 0: not known */
     uint64_t on_device;        /* bytes of the process there, by CUDA */

@@ -66,17 +66,6 @@ static bool holds_more(const void *one, const void *other)
     return a->live.bytes > b->live.bytes;
 }
 
-/* Lists the largest owners of that place at this moment. */
-static void list_owners(const struct memory_report *m, struct memory_oom *oom)
-{
-    for (uint32_t i = 0; i < m->owners.count; i++) {
-        const struct memory_owner *o = &m->owners.list[i];
-        const struct memory_held held = {o->origin, i, o->book.live};
-        if (o->place == oom->place && held.live.bytes)
-            ARRAY_KEEP(oom->owners, oom->owner_count, MEMORY_OOM_OWNERS, &held, holds_more);
-    }
-}
-
 /* Drops failed CUDA calls that belong to this failure: PyTorch's allocator tries CUDA, perhaps
  * twice, before it fails. */
 static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
@@ -121,14 +110,14 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
         m->ooms.beyond++;
         return 0;
     }
-    list_owners(m, &oom);
-    struct ledger_layout layout = {0};
-    int error = 0;
-    if (oom.where == MEMORY_OF_TENSORS) {
-        error = ledger_layout_make(&layout, &m->ledger, p);
-        oom.holes = layout_holes_of(&layout, oom.device);
+    for (uint32_t i = 0; i < m->owners.count; i++) {
+        const struct memory_owner *o = &m->owners.list[i];
+        const struct memory_held held = {o->origin, i, o->book.live};
+        if (o->place == oom.place && held.live.bytes)
+            ARRAY_KEEP(oom.owners, oom.owner_count, MEMORY_OOM_OWNERS, &held, holds_more);
     }
-    ledger_layout_release(&layout);
+    int error =
+        where == MEMORY_OF_TENSORS ? ledger_holes(&m->ledger, p, oom.device, &oom.holes) : 0;
     m->ooms.list[m->ooms.count++] = oom;
     return error;
 }
@@ -163,8 +152,9 @@ static const struct column oom_columns[] = {
 };
 #undef ROW
 
-/* The owners as text lines or JSON. */
-static char *oom_owners(const struct table *t, const struct memory_oom *oom, const char *first)
+/* The owners as JSON or, below the `first` line, as lines of text. */
+static char *oom_owners(const struct memory_report *m, const struct memory_oom *oom,
+                        const char *first)
 {
     char unit[UNIT_TEXT_BYTES];
     struct new_text text;
@@ -173,17 +163,16 @@ static char *oom_owners(const struct table *t, const struct memory_oom *oom, con
         return NULL;
     fputs(first ? first : "[", memory);
     for (uint32_t i = 0; i < oom->owner_count && !(first && i >= OOM_LINES_TEXT); i++) {
-        struct cell name = memory_owner_cell(t->source, oom->owners[i].origin);
-        const char *shown = name.text ? name.text : "?";
-        char *json = json_string(shown, strlen(shown));
+        struct memory_amount live = oom->owners[i].live;
+        struct cell name = memory_owner_cell(m, oom->owners[i].origin);
         if (first)
-            fprintf(memory, "\n%s in %" PRIu64 ": %s", bytes_text(unit, oom->owners[i].live.bytes),
-                    oom->owners[i].live.blocks, shown);
+            fprintf(memory, "\n%s in %" PRIu64 ": %s", bytes_text(unit, live.bytes), live.blocks,
+                    name.text);
         else
-            fprintf(memory, "%s{\"name\": %s, \"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 "}",
-                    i ? ", " : "", json ? json : "null", oom->owners[i].live.bytes,
-                    oom->owners[i].live.blocks);
-        free(json);
+            json_printf(memory,
+                        i ? ", {\"name\": %s, \"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 "}"
+                          : "{\"name\": %s, \"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 "}",
+                        name.text, live.bytes, live.blocks);
         free(name.memory);
     }
     if (!first)
@@ -197,7 +186,7 @@ static void fill_oom(const struct table *t, uint32_t index, enum report_format f
     const struct memory_oom *oom = table_item(t, index);
     cells[NAME] = memory_owner_cell(t->source, oom->origin);
     if (format == FORMAT_TEXT) {
-        char *lines = oom_owners(t, oom, cells[NAME].text);
+        char *lines = oom_owners(t->source, oom, cells[NAME].text);
         free(cells[NAME].memory);
         cells[NAME] = cell_owned(lines);
     }
@@ -207,7 +196,7 @@ static void fill_oom(const struct table *t, uint32_t index, enum report_format f
         cells[RESERVED] = cell_number(oom->reserved);
     if (oom->holes.free != UINT64_MAX)
         cells[HOLE] = cell_number(oom->holes.largest);
-    cells[OWNERS] = cell_owned(oom_owners(t, oom, NULL));
+    cells[OWNERS] = cell_owned(oom_owners(t->source, oom, NULL));
     if (oom->where != MEMORY_OF_HOST)
         cells[ON_DEVICE] = cell_number(oom->on_device);
     struct memory_advice advice = memory_advise(t->source, oom);
