@@ -196,29 +196,32 @@ static void compare_losses(struct comparison *c)
                        text[0] ? text[0] : text[1]);
 }
 
-/* Returns the median of what `number` returns for the runs, NAN for some; NAN: for all. */
-static double median_of(const struct run_set *s, double (*number)(const struct run_summary *, int),
-                        int fact)
+/* Returns a fact that is a number, or the cost of a run for RUN_FACTS; NAN: not known. */
+static double number_of(const struct run_summary *run, unsigned fact)
+{
+    char *end;
+    if (fact == RUN_FACTS)
+        return run->cost;
+    double number = run->facts[fact] ? strtod(run->facts[fact], &end) : NAN;
+    return run->facts[fact] && !*end ? number : NAN;
+}
+
+/* Returns the median of number_of in the runs that have it. */
+static double median_of(const struct run_set *s, unsigned fact)
 {
     double list[RUNS_MAX];
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->count; i++) {
-        list[count] = number(&s->runs[i], fact);
+        list[count] = number_of(&s->runs[i], fact);
         count += isfinite(list[count]) != 0;
     }
     return count ? rank_median(list, count) : NAN;
 }
 
-static double cost_of(const struct run_summary *run, int fact)
-{
-    (void)fact;
-    return run->cost;
-}
-
 /* Reports a difference in gpuprof's own cost, which is part of the metrics. */
 static void compare_cost(struct comparison *c)
 {
-    double now = median_of(c->sides[0], cost_of, 0), before = median_of(c->sides[1], cost_of, 0);
+    double now = median_of(c->sides[0], RUN_FACTS), before = median_of(c->sides[1], RUN_FACTS);
     double shift = fabs(c->metrics[RUN_STEP_TIME].shift);
     double allowed = isfinite(shift) && shift > c->threshold ? shift : c->threshold;
     if (fabs(now - before) > allowed)
@@ -252,31 +255,23 @@ static void note_outweighed(struct comparison *c)
                            -100 * c->metrics[RUN_STEP_TIME].shift);
 }
 
-static double number_of(const struct run_summary *run, int fact)
-{
-    char *end;
-    double number = run->facts[fact] ? strtod(run->facts[fact], &end) : NAN;
-    return run->facts[fact] && !*end ? number : NAN;
-}
-
 /* Sets reasons and notes, once the metrics are known. */
 static void comparability_find(struct comparison *c)
 {
     compare_losses(c); /* first: a killed run may also lack facts */
-    for (unsigned i = 0; i < RUN_FACTS; i++)
+    for (enum run_fact i = 0; i < RUN_FACTS; i++)
         if (run_fact_infos[i].matters <= FACT_IF_KNOWN)
-            compare_fact(c, (enum run_fact)i);
+            compare_fact(c, i);
     compare_cost(c);
     note_warm_up(c);
     note_outweighed(c);
-    for (int i = 0; i < RUN_FACTS; i++)
-        if (run_fact_infos[i].matters == FACT_NOTED) {
-            double now = median_of(c->sides[0], number_of, i);
-            double before = median_of(c->sides[1], number_of, i);
-            if (fabs(now - before) > NOTED_SHARE * fmax(fabs(now), fabs(before)))
-                comparison_say(&c->notes, "%s: %.4g, before: %.4g", run_fact_infos[i].text, now,
-                               before);
-        }
+    for (enum run_fact i = 0; i < RUN_FACTS; i++) {
+        double now = median_of(c->sides[0], i), before = median_of(c->sides[1], i);
+        if (run_fact_infos[i].matters == FACT_NOTED &&
+            fabs(now - before) > NOTED_SHARE * fmax(fabs(now), fabs(before)))
+            comparison_say(&c->notes, "%s: %.4g, before: %.4g", run_fact_infos[i].text, now,
+                           before);
+    }
 }
 
 /* ---- the result ------------------------------------------------------------------------------ */
