@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyse/idle.h"
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/sha256.h"
@@ -65,7 +66,7 @@ static int page_start(struct page *p, const struct options *options)
     uint64_t begin_ns = r->is_selection ? r->wall_begin_ns : r->walk.survey.origin_ns;
     uint64_t end_ns = r->is_selection ? r->wall_end_ns : r->end_ns;
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
-        end_ns = r->idle->devices[i].end_ns > end_ns ? r->idle->devices[i].end_ns : end_ns;
+        end_ns = max_of(end_ns, r->idle->devices[i].end_ns);
     p->name = options->paths[0];
     page_use_init(&p->use, &p->report->walk, r->idle, begin_ns, end_ns,
                   r->steps ? step_report_quantile(r->steps, 0.5) : 0);
@@ -94,12 +95,6 @@ static int page_gather(struct page *p)
     free(walk->losses);
     walk->losses = losses;
     return error;
-}
-
-static int page_finish(struct page *p, const struct options *options)
-{
-    int error = p->flame.is_there ? stack_costs_finish(&p->flame.costs, options->symbols) : 0;
-    return error == 0 && p->flame.is_there ? stack_costs_show_stackless(&p->flame.costs) : error;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -178,8 +173,9 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
     int error = page_start(&p, options), walked = 0;
     if (error == 0)
         error = walked = page_gather(&p);
-    if (error == 0)
-        error = page_finish(&p, options);
+    if (error == 0 && p.flame.is_there)
+        error = stack_costs_finish(&p.flame.costs, options->symbols)
+                    ?: stack_costs_show_stackless(&p.flame.costs);
     if (error == 0)
         error = page_put(&p, out);
     if (error < 0 && !walked) /* a walk prints its own errors */

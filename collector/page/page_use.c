@@ -13,19 +13,13 @@
 
 #define SPANS_A_STEP 4 /* so many spans show a step well */
 
-/* Makes a span whole steps, unless it is much shorter: uneven parts would look like waves. */
-static uint64_t whole_steps(uint64_t bucket_ns, uint64_t step_ns)
-{
-    return !step_ns || step_ns / SPANS_A_STEP > bucket_ns
-               ? bucket_ns
-               : (bucket_ns + step_ns - 1) / step_ns * step_ns;
-}
-
 void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uint64_t begin_ns,
                    uint64_t end_ns, uint64_t step_ns)
 {
     uint64_t window_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
-    uint64_t bucket_ns = whole_steps(window_ns / PAGE_BUCKETS + 1, step_ns);
+    uint64_t bucket_ns = window_ns / PAGE_BUCKETS + 1;
+    if (step_ns && step_ns / SPANS_A_STEP <= bucket_ns) /* uneven parts would look like waves */
+        bucket_ns = (bucket_ns + step_ns - 1) / step_ns * step_ns;
     uint64_t spans = window_ns ? (window_ns - 1) / bucket_ns + 1 : 1;
     *u = (struct page_use){.walk = walk,
                            .idle = idle,
@@ -63,11 +57,10 @@ static struct page_device *page_use_device_of(struct page_use *u, const struct p
 static void spread(struct page_use *u, double *sums, uint64_t *ns, uint64_t from_ns, uint64_t to_ns,
                    double value)
 {
-    from_ns = from_ns > u->begin_ns ? from_ns : u->begin_ns;
+    from_ns = max_of(from_ns, u->begin_ns);
     for (uint64_t place, end_ns; from_ns < to_ns; from_ns = end_ns) {
         place = (from_ns - u->begin_ns) / u->bucket_ns;
-        end_ns = u->begin_ns + (place + 1) * u->bucket_ns;
-        end_ns = end_ns < to_ns ? end_ns : to_ns;
+        end_ns = min_of(u->begin_ns + (place + 1) * u->bucket_ns, to_ns);
         if (place >= u->spans)
             return;
         sums[place] += value * (double)(end_ns - from_ns);
@@ -83,8 +76,7 @@ static void page_use_pass_time(struct page_use *u, struct page_device *device, u
         unsigned kind = 0;
         while (kind < USE_KINDS && device->until_ns[kind] <= device->at_ns)
             kind++;
-        uint64_t end_ns =
-            kind < USE_KINDS && device->until_ns[kind] < to_ns ? device->until_ns[kind] : to_ns;
+        uint64_t end_ns = kind < USE_KINDS ? min_of(device->until_ns[kind], to_ns) : to_ns;
         if (kind < USE_KINDS)
             spread(u, device->ns[kind], NULL, device->at_ns, end_ns, 1);
         device->at_ns = end_ns;
@@ -111,7 +103,7 @@ static void take_throttled(struct page_use *u, const struct slice *s, struct pag
     if (device_throttle(s->source, &s->event, ns, &since_ns) == THROTTLE_UNKNOWN)
         return;
     for (unsigned why = 0; why < THROTTLES; why++)
-        most_ns = ns[why] > most_ns ? ns[why] : most_ns;
+        most_ns = max_of(most_ns, ns[why]);
     spread(u, curve->sums, curve->ns, since_ns, at_ns,
            (double)most_ns / (double)(at_ns - since_ns));
 }
@@ -164,16 +156,14 @@ static int page_use_take(void *context, const struct slice *s)
     if (name && nccl_is_kernel(name))
         kind = USE_COMMUNICATION;
     page_use_pass_time(u, device, e->begin_ns);
-    if (device->until_ns[kind] < e->end_ns)
-        device->until_ns[kind] = e->end_ns;
+    device->until_ns[kind] = max_of(device->until_ns[kind], e->end_ns);
     return 0;
 }
 
 static int compare_devices(const void *left, const void *right)
 {
     const struct page_device *a = left, *b = right;
-    int order = ORDER(a->process->index, b->process->index);
-    return order ? order : ORDER(a->device, b->device);
+    return ORDER(a->process->index, b->process->index) ?: ORDER(a->device, b->device);
 }
 
 /* Separates waits for other ranks from communication, and finds the run time. */
@@ -227,7 +217,7 @@ static void put_shares(const struct page_use *u, const double *buckets, FILE *ou
     fputs(", \"", out);
     for (unsigned i = 0; i < u->spans; i++) {
         uint64_t left_ns = u->window_ns - i * u->bucket_ns; /* the last bucket may be shorter */
-        uint64_t ns = left_ns && left_ns < u->bucket_ns ? left_ns : u->bucket_ns;
+        uint64_t ns = left_ns ? min_of(left_ns, u->bucket_ns) : u->bucket_ns;
         fputc(PAGE_LETTERS[(unsigned)(fmin(buckets[i] / (double)ns, 1) * 63 + 0.5)], out);
     }
     fputc('"', out);
