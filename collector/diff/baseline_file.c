@@ -176,7 +176,6 @@ static int read_kernel(struct run_set *s, struct json_piece object)
     return error;
 }
 
-/* Reads each object of the array. */
 static int baseline_file_read_all(struct run_set *s, struct json_piece array, uint32_t most,
                                   int (*read)(struct run_set *, struct json_piece))
 {
@@ -268,7 +267,6 @@ enum exit_code run_operands_baseline(struct run_set *s, const char *path, const 
     }
 }
 
-/* Adds the recording in `paths` as one run with the name `name`. */
 static enum exit_code read_recording(struct run_set *s, const char *name, char **paths, int count,
                                      const struct run_reading *how)
 {

@@ -32,7 +32,6 @@ static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
 
 /* ---- save ---- */
 
-/* Makes the folder and its parents. */
 static bool make_folder(const char *folder)
 {
     char *path = strdup(folder);

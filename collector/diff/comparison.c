@@ -181,7 +181,6 @@ static void compare_fact(struct comparison *c, enum run_fact fact)
         }
 }
 
-/* Reports runs with losses, whose numbers are wrong. */
 static void compare_losses(struct comparison *c)
 {
     const char *name = "", *text[2];
@@ -206,7 +205,6 @@ static double number_of(const struct run_summary *run, unsigned fact)
     return run->facts[fact] && !*end ? number : NAN;
 }
 
-/* Returns the median of number_of in the runs that have it. */
 static double median_of(const struct run_set *s, unsigned fact)
 {
     double list[RUNS_MAX];

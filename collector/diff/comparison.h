@@ -191,7 +191,6 @@ enum inconclusive_use { INCONCLUSIVE_PASSES, INCONCLUSIVE_FAILS, INCONCLUSIVE_SA
 
 #define OUTPUTS_MAX 8
 
-/* Options that only `diff` has. */
 struct diff_options {
     const char *folder; /* with baselines; NULL: not given */
     const char *save;   /* name or file of the baseline to make; NULL: compare */
@@ -215,7 +214,6 @@ extern const struct option baseline_folder[]; /* --dir, of a const char * */
 enum exit_code baseline_save(const struct options *options, const char *name, bool may_be_file,
                              char **paths, int count, const char *folder);
 
-/* Prints the baselines in the folder. */
 enum exit_code baseline_list(const char *folder);
 
 /* Compares, and returns the exit code of diff: 0 no regression shown, 1 a regression, 2 usage or

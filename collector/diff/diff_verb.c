@@ -115,7 +115,6 @@ static enum exit_code diff_verb_compare(const struct run_set *sets, const struct
     return code;
 }
 
-/* Runs --save and --list. */
 static enum exit_code diff_verb_keep(const struct options *options, const char *folder)
 {
     const struct diff_options *own = options->own;

@@ -66,7 +66,6 @@ static void measure_cost(struct run_summary *r, const struct recording *rec)
     r->cost = wall_ns ? cost_share(cost_ns, wall_ns) : NAN;
 }
 
-/* Returns the number of processes with steps. */
 static uint32_t process_count(const struct run_steps *steps)
 {
     uint32_t count = 0;

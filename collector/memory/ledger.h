@@ -34,7 +34,6 @@
 
 #define LEDGER_NO_DEVICE UINT32_MAX /* not known */
 
-/* The kind of a block. */
 enum ledger_kind {
     LEDGER_LINEAR,
     LEDGER_MANAGED,
@@ -83,7 +82,6 @@ struct ledger_block {
     bool is_driver; /* allocated by a driver API function */
 };
 
-/* What happens to a block. */
 enum ledger_change {
     LEDGER_GOT,
     LEDGER_GONE,

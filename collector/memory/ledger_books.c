@@ -102,7 +102,6 @@ static uint32_t books_find(const struct ledger *l, const struct process *p, enum
     return (uint32_t)key_map_get(&l->places, ledger_books_key_of(p, space, address));
 }
 
-/* Removes the block from `places`. */
 static void unname(struct ledger *l, uint32_t place)
 {
     const struct ledger_block *b = &l->blocks[place];

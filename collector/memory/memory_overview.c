@@ -43,7 +43,6 @@ static char *place_text(const struct memory_report *m, const struct process *p, 
 
 /* ---- not enough ------------------------------------------------------------------------------ */
 
-/* Prints the advice, wrapped to the terminal. */
 static void print_advice(struct screen *s, const struct memory_report *m,
                          const struct memory_oom *oom)
 {

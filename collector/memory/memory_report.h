@@ -71,7 +71,6 @@ static inline uint32_t memory_slice(uint64_t begin_ns, uint64_t end_ns, uint64_t
     return part < 1 ? (uint32_t)(part * MEMORY_CURVE) : MEMORY_CURVE - 1;
 }
 
-/* Bytes and blocks. */
 struct memory_amount {
     uint64_t bytes;
     uint64_t blocks;
@@ -227,7 +226,6 @@ struct memory_range_row {
     double kept;    /* bytes at the ends minus bytes at the begins, summed */
 };
 
-/* The time that the books cover. */
 struct memory_times {
     uint64_t begin_ns; /* of the curves, like their end */
     uint64_t end_ns;
@@ -407,7 +405,6 @@ struct memory_advice {
     char *text;     /* owned, with names as recorded; NULL: out of memory */
 };
 
-/* Explains a failed allocation. */
 struct memory_advice memory_advise(const struct memory_report *m, const struct memory_oom *oom);
 
 /* The framework of the process that allocates most of a device at once ("JAX"), and how to turn

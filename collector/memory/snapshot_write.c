@@ -128,7 +128,6 @@ static void put_own(struct writing *w, const char *text)
     remember(w, KNOWN_TEXT, (uintptr_t)text);
 }
 
-/* Set a member of the dictionary. */
 static void set_number(struct writing *w, const char *key, uint64_t number)
 {
     put_own(w, key);

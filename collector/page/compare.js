@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The comparison: the verdict, each metric with its interval, differing facts, and kernels. */
-"use strict";
 
 const COVERAGE_MIN = .95, KERNEL_CHANGE_MIN = .001; /* of all kernels' time */
 const SHARE_SEEN = .001;                            /* less is shown as 0 */
@@ -88,7 +87,6 @@ function drawMetrics(c, compares) {
   ];
 }
 
-/* Draws the facts that differ between runs. */
 function drawFacts(box, c) {
   const said = (runs, key) => [...new Set(runs.map((run) => run.facts[key]))];
   const rows = Object.keys(c.runs[0].facts)

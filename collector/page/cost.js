@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuprof's own cost, and what is missing from the sections above. */
-"use strict";
 
 /* Returns the lost ones, without those that CUPTI holds back because a kernel hangs. */
 const missing = ([key, n]) => n - (key === "gpu_missing" ? data.overview.held_back : 0);

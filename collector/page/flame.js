@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The flame graph of calls: callers above callees; the width is the share. */
-"use strict";
 
 const FLAME_ROW = 20, NARROWEST = 2, LABEL_MIN = 24, FLAME_ROWS_MAX = 400;
 const flameWeights = [

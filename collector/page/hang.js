@@ -3,7 +3,6 @@
  * Where the program hung: for each process its open calls with their stacks, and the unfinished
  * work of each stream. Before that, the collectives in which ranks wait, with all ranks by state.
  */
-"use strict";
 
 const HANG_PROCESSES = 16, HANG_CALLS = 8, HANG_COLLECTIVES = 8;
 const HANG_NS = 1e9; /* a call open for a shorter time was just running */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels with most time, and the distribution of their durations. */
-"use strict";
 
 /* Buckets are eighths of a power of two, so they have equal widths on a log scale. */
 function drawDurations(name, list, W) {

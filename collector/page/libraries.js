@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What library calls computed, how fast, and how that compares with the device's peak. */
-"use strict";
 
 const POINTS_MAX = 1000; /* those with most GPU time */
 const ROOFS = {f64: ["f64"], f32: ["f32", "tf32"], f16: ["f16"], bf16: ["bf16"], i8: ["i8"]};

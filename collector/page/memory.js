@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who held memory: failed allocations, use over time, owners, growth. */
-"use strict";
 
 const CHARTS_MAX = 4, FAILURES_SHOWN = 4, HOLDERS_SHOWN = 5, MEMORY_PIECES = 240;
 const memoryKinds = {tensor: "compute", device: "accent", host: "copies"};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PyTorch's operators: time on the host and on the GPU. */
-"use strict";
 
 sections.operators = (box) => {
   const tables = data.tables.filter((table) => table.name === "ops" && table.rows.length);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers the first questions: were the devices busy, if not why, and what to do. */
-"use strict";
 
 const causeTexts = {
   launch: "launching work",

@@ -138,7 +138,6 @@ const colour = (name) => {
   const hex = getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 };
-/* Returns the sum of the colours by their weights. */
 const mixed = (colours, weights) =>
   [0, 1, 2].map((c) => weights.reduce((all, weight, i) => all + weight * colours[i][c], 0));
 

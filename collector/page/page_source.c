@@ -15,7 +15,6 @@
 
 #define BYTES_MAX (2u << 20) /* approximate: the last line is written whole */
 
-/* What is being written, and how much. */
 struct listing {
     const struct source_report *source;
     struct page_data *d;

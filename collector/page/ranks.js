@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps by rank, coloured by duration, and which rank waited for which. A slow rank shows as a row,
  * a slow moment as a column. */
-"use strict";
 
 const CELLS_ACROSS = 400, LABEL_HEIGHT = 14;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata of the processes: program, versions, settings, environment. */
-"use strict";
 
 sections.settings = (box, {meta, release}) => {
   const processes = data.overview.processes, all = data.overview.process_count;

@@ -2,7 +2,6 @@
 /*
  * The program's own lines and their costs, by file. A file is drawn when it is opened.
  */
-"use strict";
 
 /* Columns of a cost [calls, host, GPU, bytes]: a line's own cost, then that of all. */
 const sourceColumns = [

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Durations of steps, how their time was spent, and how the chosen step differs. */
-"use strict";
 
 const COLUMNS_MAX = 300, ALIKE = .99;
 const WAIT_NS = 1000; /* clocks of two processes agree only so well */

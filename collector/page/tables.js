@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All tables of the report. A table is drawn when it is opened. */
-"use strict";
 
 const plainTitles = {
   step_parts: "Time of the steps",

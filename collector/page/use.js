@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each device did over time: areas for few devices, coloured cells for many. */
-"use strict";
 
 const ROWS_MAX = 16;
 const useKinds = ["compute", "communication", "copies", "waits"], KINDS = useKinds.length;
