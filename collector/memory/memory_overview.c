@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/json_text.h"
+#include "base/next_words.h"
 #include "memory/memory_report.h"
 #include "read/process.h"
 #include "table/screen.h"
@@ -13,9 +13,8 @@
 #define PLACES_SHOWN  4
 #define OWNERS_SHOWN  3
 #define LARGE_SHARE   2 /* from 1 / LARGE_SHARE of a device on, a block is unusual */
-#define ADVICE_WIDTH  66
-#define ADVICE_LINES  6 /* roughly: words are not cut; on a terminal */
-#define HOLDERS_SHOWN 2
+#define FRAMES_SHOWN  3
+#define HOLDERS_SHOWN 2 /* the largest holders when memory ran out */
 #define LOSS_BYTES    1000
 
 /* The owner, with its process if there are several: "rank 3: linear", "2 processes: linear"; new
@@ -41,52 +40,37 @@ static char *place_text(const struct memory_report *m, const struct process *p, 
     return memory_place_text(device, where, after);
 }
 
-/* ---- not enough ------------------------------------------------------------------------------ */
-
-static void print_advice(struct screen *s, const struct memory_report *m,
-                         const struct memory_oom *oom)
+/* Cuts a stack to the call and its callers. */
+static char *short_owner(const struct memory_report *m, uint32_t origin)
 {
-    struct memory_advice advice = memory_advise(m, oom);
-    size_t before = SCREEN_LABEL_WIDTH + 1;
-    size_t room = s->width > TEXT_WIDTH_MIN + before && s->width < ADVICE_WIDTH + before
-                      ? s->width - before
-                      : ADVICE_WIDTH;
-    char *clean = advice.text ? json_line(advice.text) : NULL;
-    size_t most = s->width ? ADVICE_LINES * room - room / 2 : SIZE_MAX;
-    char *cut = clean ? text_cut(clean, strlen(clean), most) : NULL;
-    screen_wrapped(s, "try", cut ? cut : "?", room);
-    free(cut);
-    free(clean);
-    free(advice.text);
+    char *owner = memory_owner_text(m, origin), *end = owner;
+    for (unsigned i = 0; end && i < FRAMES_SHOWN; i++)
+        end = *end ? strstr(end + 1, " | ") : NULL;
+    if (end)
+        *end = '\0';
+    return owner;
 }
 
-static void print_failure(struct screen *s, const struct memory_report *m)
+void memory_print_failure(const struct memory_report *m, const struct next_words *next,
+                          struct screen *s)
 {
-    char text[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES];
-    if (!m->ooms.count)
-        return;
-    const struct memory_oom *oom =
-        &m->ooms.list[m->ooms.count - 1]; /* usually it ended the program */
-    screen_line_freed(s, "not enough", memory_owner_text(m, oom->origin), "%s wanted by ",
-                      bytes_text(text, oom->wanted));
-    screen_line_freed(s, "", place_text(m, oom->process, oom->device, oom->where), "after %s, of ",
-                      time_text(text, memory_moment(m, oom->at_ns)));
-    bytes_text(text, oom->live);
-    if (oom->where == MEMORY_OF_TENSORS)
-        screen_line(s, "", NULL, "%s held of %s reserved, by", text,
-                    bytes_text(more, oom->reserved));
-    else if (oom->free != UINT64_MAX)
-        screen_line(s, "", NULL, "%s held, %s free at its last query, by", text,
-                    bytes_text(more, oom->free));
-    else
-        screen_line(s, "", NULL, "%s held, by", text);
-    for (uint32_t i = 0; i < oom->owner_count && i < HOLDERS_SHOWN; i++)
-        screen_line_freed(s, "", memory_owner_text(m, oom->owners[i].origin), "%10s  ",
-                          bytes_text(text, oom->owners[i].live.bytes));
-    print_advice(s, m, oom);
-    if (m->ooms.count + m->ooms.beyond > 1)
-        screen_line(s, "", NULL, "... and %" PRIu64 " earlier: --table=out_of_memory",
-                    m->ooms.count + m->ooms.beyond - 1);
+    char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES + 8] = "";
+    char live[UNIT_TEXT_BYTES];
+    const struct memory_oom *oom = &m->ooms.list[m->ooms.count - 1];
+    struct memory_advice advice = memory_advise(m, oom);
+    bytes_text(wanted, oom->wanted);
+    if (oom->total)
+        snprintf(of, sizeof of, " of %s", bytes_text(held, oom->total));
+    screen_line_freed(s, "no memory", short_owner(m, oom->origin), "%s wanted, %s%s held%s, at ",
+                      wanted, bytes_text(live, oom->live), of,
+                      oom->where == MEMORY_OF_TENSORS ? " by tensors" : "");
+    for (uint32_t i = 0; !s->is_short && i < oom->owner_count && i < HOLDERS_SHOWN; i++)
+        screen_line_freed(s, i ? "" : "held by", short_owner(m, oom->owners[i].origin), "%10s  ",
+                          bytes_text(held, oom->owners[i].live.bytes));
+    char *text = advice.text ? next_line(next, advice.text) : NULL;
+    screen_wrapped(s, "try", text ? text : "?", 0);
+    free(text);
+    free(advice.text);
 }
 
 /* ---- peaks ----------------------------------------------------------------------------------- */
@@ -224,7 +208,8 @@ void memory_overview_print(const struct memory_report *m, const struct table_vie
         resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
         resident && m->rec->count > 1 ? " in one process" : "");
     bool is_whole = !memory_overview_print_losses(&s, m);
-    print_failure(&s, m);
+    if (m->ooms.count)
+        memory_print_failure(m, NULL, &s);
     print_places(&s, m, is_whole);
     print_owners(&s, m);
     print_leaks(&s, m);

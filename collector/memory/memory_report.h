@@ -421,6 +421,13 @@ extern const struct table_info memory_ooms_table, memory_hidden_table; /* memory
 extern const struct table_info memory_steps_table, memory_ranges_table, memory_resident_table,
     memory_curve_table; /* memory_times.c */
 
+/* Prints the last failed allocation on a screen: who wanted how much, who held most, what to do.
+ * `next` has words for commands; NULL: none. */
+struct screen;
+struct next_words;
+void memory_print_failure(const struct memory_report *m, const struct next_words *next,
+                          struct screen *s);
+
 /* Prints the first screen: failed allocations, peaks, their owners, growth, hidden memory. Each
  * line is as wide as the terminal. (memory_overview.c) */
 void memory_overview_print(const struct memory_report *m, const struct table_view *how, FILE *out);

@@ -22,8 +22,6 @@
 #define LINES_BELOW     5 /* the most lines printed below the findings */
 #define FUNCTIONS_SHOWN 4 /* if there is no GPU work */
 #define LOSSES_BYTES    1024
-#define FRAMES_SHOWN    3
-#define HOLDERS_SHOWN   2 /* the largest holders when memory ran out */
 
 /* ---- what went wrong ---- */
 
@@ -37,47 +35,19 @@ static void print_failures(struct screen *s, const struct report *r)
                     failure_name(failures->rows, name));
 }
 
-/* Cuts a stack to the call and its callers. */
-static char *short_owner(const struct report *r, uint32_t origin)
-{
-    char *owner = memory_owner_text(r->memory, origin), *end = owner;
-    for (unsigned i = 0; end && i < FRAMES_SHOWN; i++)
-        end = *end ? strstr(end + 1, " | ") : NULL;
-    if (end)
-        *end = '\0';
-    return owner;
-}
-
-/* Prints the last failed allocation, which is often the end of the program: who wanted how much,
- * who held most, what to do. */
+/* Prints the last failed allocation, which is often the end of the program. */
 static void print_shortage(struct screen *s, const struct report *r)
 {
-    char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES + 8] = "";
-    char live[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
-    const struct memory_report *m = r->memory;
-    if (!m || !m->ooms.count) {
-        char *next = r->peaks.ooms ? next_line(r->next, "gpuprof memory DATA") : NULL;
-        if (next)
-            screen_line(s, "no memory", NULL, "%s allocation%s failed: %s",
-                        count_text(count, r->peaks.ooms), plural_end(r->peaks.ooms), next);
-        free(next);
+    char count[UNIT_TEXT_BYTES];
+    if (r->memory && r->memory->ooms.count) {
+        memory_print_failure(r->memory, r->next, s);
         return;
     }
-    const struct memory_oom *oom = &m->ooms.list[m->ooms.count - 1];
-    struct memory_advice advice = memory_advise(r->memory, oom);
-    bytes_text(wanted, oom->wanted);
-    if (oom->total)
-        snprintf(of, sizeof of, " of %s", bytes_text(held, oom->total));
-    screen_line_freed(s, "no memory", short_owner(r, oom->origin), "%s wanted, %s%s held%s, at ",
-                      wanted, bytes_text(live, oom->live), of,
-                      oom->where == MEMORY_OF_TENSORS ? " by tensors" : "");
-    for (uint32_t i = 0; !s->is_short && i < oom->owner_count && i < HOLDERS_SHOWN; i++)
-        screen_line_freed(s, i ? "" : "held by", short_owner(r, oom->owners[i].origin), "%10s  ",
-                          bytes_text(held, oom->owners[i].live.bytes));
-    char *text = advice.text ? next_line(r->next, advice.text) : NULL;
-    screen_wrapped(s, "try", text ? text : "?", 0);
-    free(text);
-    free(advice.text);
+    char *next = r->peaks.ooms ? next_line(r->next, "gpuprof memory DATA") : NULL;
+    if (next)
+        screen_line(s, "no memory", NULL, "%s allocation%s failed: %s",
+                    count_text(count, r->peaks.ooms), plural_end(r->peaks.ooms), next);
+    free(next);
 }
 
 /* ---- what was recorded ---- */

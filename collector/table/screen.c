@@ -28,8 +28,8 @@ static char *screen_fit(const struct screen *s, const char *text, const char *na
 
 void screen_print(struct screen *s, const char *text)
 {
-    static const char *const alarms[] = {"  collective", "  open",  "  unfinished",
-                                         "  no memory",  "  error", "  not enough"};
+    static const char *const alarms[] = {"  collective", "  open", "  unfinished", "  no memory",
+                                         "  error"};
     s->lines++;
     size_t label = strlen(text) < SCREEN_LABEL_WIDTH ? strlen(text) : SCREEN_LABEL_WIDTH;
     const char *colour = COLOUR_STRONG;
