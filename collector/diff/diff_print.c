@@ -14,7 +14,7 @@
 
 #define DIFF_JSON_VERSION 1
 
-/* ---- texts of metrics ------------------------------------------------------------------------- */
+/* ---- texts of metrics ------------------------------------------------------------------------ */
 
 /* Formats an amount. The median of counts may end in .5. */
 static void put_amount(char text[CHANGE_CELL_BYTES], enum run_metric m, double amount)

@@ -218,39 +218,38 @@ int books_unmap(struct ledger *l, const struct process *p, uint64_t address, uin
 int books_retain(struct ledger *l, const struct process *p, uint64_t address);
 
 /*
- * The layout of a process's memory at a moment: segments, which CUDA gave, by address, and the
- * blocks of PyTorch's allocator within them. Physical memory lies where it is mapped; adjacent
- * mappings form one segment. Arrays have no address and are left out.
+ * The layout of a process's memory at a moment: segments, which CUDA gave, and the blocks of
+ * PyTorch's allocator, each behind the segment that it lies in. Physical memory lies where it is
+ * mapped; adjacent mappings form one segment. Arrays have no address and are left out.
  */
 struct layout_range {
     uint64_t address;
     uint64_t bytes;
     uint32_t device; /* LEDGER_NO_DEVICE: not known */
     uint32_t place;  /* place in the books of its first block */
+    bool is_tensor;
     bool is_mapped;
 };
 
 struct ledger_layout {
-    struct layout_range *segments; /* owned, like `tensors`; by address */
-    uint32_t segment_count;
-    struct layout_range *tensors;
-    uint32_t tensor_count;
+    struct layout_range *list; /* owned; by address */
+    uint32_t count;
 };
 
-/* 0 or GPUPROF_NO_MEMORY; ledger_layout_release in both cases. */
+/* 0 or GPUPROF_NO_MEMORY; the caller frees the list in both cases. */
 int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
                        const struct process *process);
-void ledger_layout_release(struct ledger_layout *layout);
 
-/* The index of the first tensor at or above `address`. */
-uint32_t layout_tensor_from(const struct ledger_layout *layout, uint64_t address);
-
-/* True if `inner` lies completely in `outer`. */
-static inline bool layout_has(const struct layout_range *outer, const struct layout_range *inner)
+/* The range at that index, if it is a tensor within `outer`; else NULL. */
+static inline const struct layout_range *
+layout_tensor(const struct ledger_layout *layout, const struct layout_range *outer, uint32_t at)
 {
-    return inner->address >= outer->address &&
-           inner->address - outer->address <= outer->bytes - inner->bytes &&
-           inner->bytes <= outer->bytes;
+    const struct layout_range *inner = &layout->list[at];
+    return at < layout->count && inner->is_tensor && inner->address >= outer->address &&
+                   inner->bytes <= outer->bytes &&
+                   inner->address - outer->address <= outer->bytes - inner->bytes
+               ? inner
+               : NULL;
 }
 
 /* Free memory between blocks of PyTorch's allocator, in the segments of a device that have some. 0

@@ -303,17 +303,11 @@ int books_retain(struct ledger *l, const struct process *p, uint64_t address)
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-void ledger_layout_release(struct ledger_layout *layout)
-{
-    free(layout->segments);
-    free(layout->tensors);
-    *layout = (struct ledger_layout){0};
-}
-
+/* A segment comes before the blocks at its begin. */
 static int by_address(const void *left, const void *right)
 {
     const struct layout_range *a = left, *b = right;
-    return ORDER(a->address, b->address);
+    return ORDER(a->address, b->address) ?: a->is_tensor - b->is_tensor;
 }
 
 static bool has_address(const struct ledger_block *b)
@@ -326,8 +320,7 @@ static bool has_address(const struct ledger_block *b)
 static int add_mapped(struct ledger_layout *layout, const struct mapping *found,
                       const struct ledger_block *b)
 {
-    uint32_t count = layout->segment_count;
-    struct layout_range *last = count ? &layout->segments[count - 1] : NULL;
+    struct layout_range *last = layout->count ? &layout->list[layout->count - 1] : NULL;
     const struct layout_range new = {.address = found->address,
                                      .bytes = found->bytes,
                                      .device = b->device,
@@ -336,25 +329,20 @@ static int add_mapped(struct ledger_layout *layout, const struct mapping *found,
     if (!found->to || b->is_host)
         return 0;
     if (!last || last->device != b->device || last->address + last->bytes != found->address)
-        return ARRAY_PUSH(layout->segments, layout->segment_count, &new);
+        return ARRAY_PUSH(layout->list, layout->count, &new);
     last->bytes += found->bytes;
     return 0;
 }
 
 static int add_block(struct ledger_layout *layout, const struct ledger_block *b, uint32_t place)
 {
-    bool is_tensor = b->kind == LEDGER_TENSOR;
-    const struct layout_range new = {
-        .address = b->address, .bytes = b->bytes, .device = b->device, .place = place};
-    if ((!is_tensor && !has_address(b)) || b->address > UINT64_MAX - b->bytes)
-        return 0;
-    return is_tensor ? ARRAY_PUSH(layout->tensors, layout->tensor_count, &new)
-                     : ARRAY_PUSH(layout->segments, layout->segment_count, &new);
-}
-
-uint32_t layout_tensor_from(const struct ledger_layout *layout, uint64_t address)
-{
-    return address ? ARRAY_UP_TO(layout->tensors, layout->tensor_count, address, address - 1) : 0;
+    const struct layout_range new = {.address = b->address,
+                                     .bytes = b->bytes,
+                                     .device = b->device,
+                                     .place = place,
+                                     .is_tensor = b->kind == LEDGER_TENSOR};
+    bool is_shown = (new.is_tensor || has_address(b)) && b->address <= UINT64_MAX - b->bytes;
+    return is_shown ? ARRAY_PUSH(layout->list, layout->count, &new) : 0;
 }
 
 int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
@@ -368,10 +356,8 @@ int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
     for (uint32_t i = 1; error == 0 && i <= l->count; i++)
         if (l->blocks[i].process == process)
             error = add_block(layout, &l->blocks[i], i);
-    if (layout->segment_count)
-        qsort(layout->segments, layout->segment_count, sizeof *layout->segments, by_address);
-    if (layout->tensor_count)
-        qsort(layout->tensors, layout->tensor_count, sizeof *layout->tensors, by_address);
+    if (layout->count)
+        qsort(layout->list, layout->count, sizeof *layout->list, by_address);
     return error;
 }
 
@@ -381,22 +367,19 @@ int ledger_holes(const struct ledger *l, const struct process *process, uint32_t
     struct ledger_layout layout;
     int error = ledger_layout_make(&layout, l, process);
     *holes = (struct ledger_holes){0};
-    for (uint32_t i = 0; error == 0 && i < layout.segment_count; i++) {
-        const struct layout_range *s = &layout.segments[i];
+    for (uint32_t i = 0; error == 0 && i < layout.count; i++) {
+        const struct layout_range *s = &layout.list[i], *tensor;
         uint64_t at = s->address, end = s->address + s->bytes;
-        uint32_t t = layout_tensor_from(&layout, at);
-        bool is_in = t < layout.tensor_count && layout_has(s, &layout.tensors[t]);
-        if (s->device != device || !is_in)
+        if (s->is_tensor || s->device != device || !layout_tensor(&layout, s, i + 1))
             continue;
-        for (; at < end; t++) {
-            const struct layout_range *tensor = &layout.tensors[t];
-            is_in = t < layout.tensor_count && layout_has(s, tensor);
-            uint64_t next = is_in ? tensor->address : end, hole = next > at ? next - at : 0;
+        for (uint32_t t = i + 1; at < end; t++) {
+            tensor = layout_tensor(&layout, s, t);
+            uint64_t next = tensor ? tensor->address : end, hole = next > at ? next - at : 0;
             holes->free += hole;
             holes->largest = max_of(holes->largest, hole);
-            at = max_of(at, is_in ? next + tensor->bytes : end);
+            at = max_of(at, tensor ? next + tensor->bytes : end);
         }
     }
-    ledger_layout_release(&layout);
+    free(layout.list);
     return error;
 }

@@ -18,7 +18,7 @@ static void snapshot_release(struct snapshot *s)
         mappings_release(&s->devices[i].segments);
         free(s->devices[i].used);
     }
-    ledger_layout_release(&s->layout);
+    free(s->layout.list);
     ledger_release(&s->ledger);
 }
 

@@ -341,17 +341,17 @@ static bool was_used(const struct writing *w, const struct layout_range *s)
     return s->is_mapped ? d->maps_blocks : is_used(d, found ? found->to : 0);
 }
 
-/* Sets the blocks of a segment and the gaps between them; returns the bytes in use. */
-static uint64_t set_blocks(struct writing *w, const struct layout_range *s)
+/* Sets the blocks of the segment at *i and the gaps between them, and makes *i the last of them;
+ * returns the bytes in use. A block outside segments is its own. */
+static uint64_t set_blocks(struct writing *w, const struct layout_range *s, uint32_t *i)
 {
     const struct ledger_layout *layout = &w->snapshot->layout;
+    const struct layout_range *t;
     uint64_t at = s->address, end = s->address + s->bytes, used = 0;
     put_own(w, "blocks");
     put(w, EMPTY_LIST);
-    for (uint32_t i = layout_tensor_from(layout, at); i < layout->tensor_count; i++) {
-        const struct layout_range *t = &layout->tensors[i];
-        if (t->address < at || !layout_has(s, t))
-            break;
+    *i -= s->is_tensor;
+    for (; (t = layout_tensor(layout, s, *i + 1)) && t->address >= at; ++*i) {
         add_block(w, at, t->address - at, NOBODY);
         used += add_block(w, t->address, t->bytes, origin_of(w, t));
         at = t->address + t->bytes;
@@ -362,49 +362,33 @@ static uint64_t set_blocks(struct writing *w, const struct layout_range *s)
     return used;
 }
 
-static void add_segment(struct writing *w, const struct layout_range *s)
-{
-    const struct snapshot_device *d = snapshot_device(w->snapshot, s->device);
-    put(w, EMPTY_DICT);
-    uint64_t used = set_blocks(w, s);
-    set_number(w, "device", (uint64_t)(d - w->snapshot->devices));
-    set_number(w, "address", s->address);
-    set_number(w, "total_size", s->bytes);
-    set_number(w, "allocated_size", used);
-    set_number(w, "active_size", used);
-    set_number(w, "requested_size", used);
-    set_number(w, "stream", 0);
-    set_own(w, "segment_type", s->bytes <= SMALL_BYTES_MAX ? "small" : "large");
-    put_own(w, "segment_pool_id");
-    put_number(w, 0);
-    put_number(w, 0);
-    put(w, TUPLE2);
-    put(w, SETITEM);
-    put_own(w, "is_expandable");
-    put(w, s->is_mapped ? NEWTRUE : NEWFALSE);
-    put(w, SETITEM);
-    set_frames(w, origin_of(w, s));
-    put(w, APPEND);
-}
-
-/* Sets the segments; a block outside segments is its own. */
 static void set_segments(struct writing *w)
 {
-    const struct ledger_layout *layout = &w->snapshot->layout;
-    uint32_t tensor = 0;
     put_own(w, "segments");
     put(w, EMPTY_LIST);
-    for (uint32_t i = 0; w->error == 0 && i <= layout->segment_count; i++) {
-        const struct layout_range *s = i < layout->segment_count ? &layout->segments[i] : NULL;
-        for (; tensor < layout->tensor_count; tensor++) {
-            const struct layout_range *t = &layout->tensors[tensor];
-            if (s && t->address >= s->address + s->bytes)
-                break;
-            if (!s || t->address < s->address || !layout_has(s, t))
-                add_segment(w, t);
-        }
-        if (s)
-            add_segment(w, s);
+    for (uint32_t i = 0; w->error == 0 && i < w->snapshot->layout.count; i++) {
+        const struct layout_range *s = &w->snapshot->layout.list[i];
+        const struct snapshot_device *d = snapshot_device(w->snapshot, s->device);
+        put(w, EMPTY_DICT);
+        uint64_t used = set_blocks(w, s, &i);
+        set_number(w, "device", (uint64_t)(d - w->snapshot->devices));
+        set_number(w, "address", s->address);
+        set_number(w, "total_size", s->bytes);
+        set_number(w, "allocated_size", used);
+        set_number(w, "active_size", used);
+        set_number(w, "requested_size", used);
+        set_number(w, "stream", 0);
+        set_own(w, "segment_type", s->bytes <= SMALL_BYTES_MAX ? "small" : "large");
+        put_own(w, "segment_pool_id");
+        put_number(w, 0);
+        put_number(w, 0);
+        put(w, TUPLE2);
+        put(w, SETITEM);
+        put_own(w, "is_expandable");
+        put(w, s->is_mapped ? NEWTRUE : NEWFALSE);
+        put(w, SETITEM);
+        set_frames(w, origin_of(w, s));
+        put(w, APPEND);
     }
     put(w, SETITEM);
 }
