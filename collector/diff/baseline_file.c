@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes baseline files, and resolves the operands of a command line. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file_at.h"
 #include "base/json_text.h"
@@ -223,34 +221,21 @@ char *baseline_path(const char *folder, const char *name)
     return text_printf("%s/%s.json", folder, name);
 }
 
-/* Reads a file without trailing white space into new memory. NULL: see errno; EFBIG: too large. */
-static char *baseline_file_read_file(const char *path, size_t *length)
-{
-    int fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* does not wait for a FIFO */
-    char *text = fd < 0 ? NULL : malloc(BASELINE_BYTES_MAX + 1u);
-    ssize_t got = text ? file_read_at(fd, 0, text, BASELINE_BYTES_MAX + 1u) : -1;
-    int number = got > (ssize_t)BASELINE_BYTES_MAX ? EFBIG : errno;
-    if (fd >= 0)
-        close(fd);
-    for (*length = got < 0 ? 0 : (size_t)got; *length && strchr(" \n\r\t", text[*length - 1]);)
-        --*length;
-    if (got >= 0 && got <= (ssize_t)BASELINE_BYTES_MAX)
-        return text;
-    free(text);
-    errno = number;
-    return NULL;
-}
-
 enum exit_code run_operands_baseline(struct run_set *s, const char *path, const char *verb)
 {
-    size_t length;
-    char *text = baseline_file_read_file(path, &length);
-    if (!text) {
-        message("%s: %s: %s%s", verb, path, strerror(errno), reading_advice(errno));
+    char *text = malloc(BASELINE_BYTES_MAX + 1u);
+    ssize_t length = text ? file_head(path, text, BASELINE_BYTES_MAX + 1u) : GPUPROF_NO_MEMORY;
+    if (length == GPUPROF_IO || length > (ssize_t)BASELINE_BYTES_MAX) {
+        int number = length < 0 ? errno : EFBIG;
+        message("%s: %s: %s%s", verb, path, strerror(number), reading_advice(number));
+        free(text);
         return EXIT_USAGE;
     }
-    int error = length ? baseline_read(s, text, length) : GPUPROF_NOT_OURS;
+    while (length > 0 && strchr(" \n\r\t", text[length - 1]))
+        length--;
+    int error = length > 0    ? baseline_read(s, text, (size_t)length)
+                : length == 0 ? GPUPROF_NOT_OURS
+                              : (int)length;
     free(text);
     switch (error) {
     case 0: return EXIT_OK;
@@ -287,16 +272,6 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
     return code;
 }
 
-/* Returns whether the file begins like a baseline. */
-static bool is_baseline(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    bool is = file && fgetc(file) == '{';
-    if (file)
-        fclose(file);
-    return is;
-}
-
 bool run_operands_same(const char *one, const char *other)
 {
     struct stat first, second;
@@ -310,8 +285,8 @@ bool run_operands_same(const char *one, const char *other)
 static enum exit_code find_baseline(const char *word, const struct run_reading *how, char **path)
 {
     struct stat status, other;
+    char first, *named = baseline_path(how->folder, word);
     bool is_there = stat(word, &status) == 0;
-    char *named = baseline_path(how->folder, word);
     bool is_named = named && stat(named, &other) == 0;
     enum exit_code code = EXIT_OK;
     *path = NULL;
@@ -319,7 +294,7 @@ static enum exit_code find_baseline(const char *word, const struct run_reading *
         code = usage_error("%s: %s: both %s '%s' and a baseline have this name; write ./%s or %s",
                            how->verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file", word,
                            word, named);
-    else if (is_named || (is_there && S_ISREG(status.st_mode) && is_baseline(word)))
+    else if (is_named || (file_head(word, &first, 1) == 1 && first == '{'))
         *path = is_named ? named : strdup(word);
     if (*path != named)
         free(named);

@@ -19,29 +19,19 @@
 /* Formats an amount. The median of counts may end in .5. */
 static void put_amount(char text[CHANGE_CELL_BYTES], enum run_metric m, double amount)
 {
-    char unit[UNIT_TEXT_BYTES];
-    if (isnan(amount)) {
+    _Static_assert(CHANGE_CELL_BYTES > UNIT_TEXT_BYTES, "an amount and its sign fit");
+    if (isnan(amount))
         *text = '\0';
-        return;
-    }
-    switch (run_metric_infos[m].unit) {
-    case RUN_UNIT_NS: time_text(unit, (uint64_t)amount); break;
-    case RUN_UNIT_BYTES: bytes_text(unit, (uint64_t)amount); break;
-    case RUN_UNIT_MJ: energy_text(unit, (uint64_t)amount); break;
-    default:
-        if (amount == floor(amount))
-            count_text(unit, (uint64_t)amount);
-        else
-            snprintf(unit, sizeof unit, "%.1f", amount);
-    }
-    snprintf(text, CHANGE_CELL_BYTES, "%s", unit);
-}
-
-static void change_put_ns(char text[CHANGE_CELL_BYTES], double ns)
-{
-    char unit[UNIT_TEXT_BYTES];
-    snprintf(text, CHANGE_CELL_BYTES, "%c%s", ns < 0 ? '-' : '+',
-             time_text(unit, (uint64_t)fabs(ns)));
+    else if (run_metric_infos[m].unit == RUN_UNIT_NS)
+        time_text(text, (uint64_t)amount);
+    else if (run_metric_infos[m].unit == RUN_UNIT_BYTES)
+        bytes_text(text, (uint64_t)amount);
+    else if (run_metric_infos[m].unit == RUN_UNIT_MJ)
+        energy_text(text, (uint64_t)amount);
+    else if (amount == floor(amount))
+        count_text(text, (uint64_t)amount);
+    else
+        snprintf(text, CHANGE_CELL_BYTES, "%.1f", amount);
 }
 
 /* Formats "+5.1 %", or "x 12.3" from ten times as much on. 0.0 % has no sign. */
@@ -214,7 +204,8 @@ static void text_kernels(const struct comparison *c, const struct kernel_match *
             if (!has_title)
                 fprintf(out, "\nkernels that changed most, in %s (they explain, but do not gate)\n",
                         c->per_what);
-            change_put_ns(added, m->rows[i].added_ns);
+            *added = sign > 0 ? '+' : '-';
+            time_text(added + 1, (uint64_t)fabs(m->rows[i].added_ns));
             fprintf(out, "%12s  ", added);
             put_row(&m->rows[i], m->name_width, out);
             fputc('\n', out);
