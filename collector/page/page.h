@@ -129,8 +129,7 @@ struct page_steps {
     uint32_t detail_count;
     uint32_t *places;  /* owned, by place of the step: index of its details + 1 */
     uint32_t *medians; /* owned, by process index: place of its median step + 1 */
-    const char *names[NAME_KINDS][PAGE_NAMES_MAX]; /* views; NULL after the last */
-    struct key_map found;                          /* (kind, name) -> its place in `names` + 1 */
+    const struct kernel_name *names[NAME_KINDS][PAGE_NAMES_MAX]; /* views; NULL after the last */
 };
 
 /* Finds the steps; `r` must stay valid. 0 or GPUPROF_NO_MEMORY; then page_steps_release. */

@@ -17,7 +17,6 @@ void page_steps_release(struct page_steps *s)
     free(s->details);
     free(s->places);
     free(s->medians);
-    key_map_release(&s->found);
 }
 
 struct named {
@@ -30,27 +29,30 @@ static bool is_longer(const void *row, const void *other)
     return ((const struct named *)row)->ns > ((const struct named *)other)->ns;
 }
 
-/* Names the rows with most time of their own. */
-static int name_longest(struct page_steps *s, enum page_name_kind kind, const struct sums *sums,
-                        unsigned value)
+/* The place of the name; the first free place if it has none, or PAGE_NAMES_MAX. */
+static unsigned place_of(const struct page_steps *s, enum page_name_kind kind,
+                         const struct kernel_name *name)
+{
+    unsigned place = 0;
+    while (place < PAGE_NAMES_MAX && s->names[kind][place] && s->names[kind][place] != name)
+        place++;
+    return place;
+}
+
+/* Names the rows with most time of their own. Rows may be grouped by more than the name. */
+static void name_longest(struct page_steps *s, enum page_name_kind kind, const struct sums *sums,
+                         unsigned value)
 {
     struct named best[PAGE_NAMES_MAX];
-    uint32_t count = 0, named = 0;
-    int error = 0;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < sums->shown; i++) {
         const struct sums_row *row = &sums->rows[i];
         struct named one = {(const void *)(uintptr_t)row->keys[0], row->values[value]};
         if (one.name && one.ns && !sums_is_others(row))
             ARRAY_KEEP(best, count, PAGE_NAMES_MAX, &one, is_longer);
     }
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        struct key key = {kind, (uintptr_t)best[i].name, 0};
-        if (key_map_get(&s->found, key)) /* grouped by more than the name */
-            continue;
-        s->names[kind][named++] = best[i].name->shown;
-        error = key_map_set(&s->found, key, named);
-    }
-    return error;
+    for (uint32_t i = 0; i < count; i++)
+        s->names[kind][place_of(s, kind, best[i].name)] = best[i].name;
 }
 
 static void add_detail(struct page_steps *s, uint32_t step)
@@ -88,9 +90,9 @@ int page_steps_init(struct page_steps *s, const struct report *r)
     s->details = calloc(room, sizeof *s->details);
     s->places = calloc(steps, sizeof *s->places);
     s->medians = calloc(processes + 1u, sizeof *s->medians);
-    bool is_whole = left && s->details && s->places && s->medians &&
-                    !name_longest(s, NAME_KERNELS, &r->sums[ANALYSIS_kernels_sums], SUMS_TOTAL) &&
-                    !name_longest(s, NAME_OPERATORS, &r->sums[ANALYSIS_ops_sums], OP_SELF);
+    bool is_whole = left && s->details && s->places && s->medians;
+    name_longest(s, NAME_KERNELS, &r->sums[ANALYSIS_kernels_sums], SUMS_TOTAL);
+    name_longest(s, NAME_OPERATORS, &r->sums[ANALYSIS_ops_sums], OP_SELF);
     if (is_whole) {
         find_medians(s, left);
         for (uint32_t i = 0; i < processes; i++)
@@ -110,11 +112,10 @@ static void page_steps_count(struct page_steps *s, const struct process *p, uint
 {
     const struct step *step = steps_at(&s->report->steps, p, begin_ns);
     uint32_t detail = step && begin_ns < step->end_ns ? s->places[step - s->report->steps.list] : 0;
-    struct key key = {kind, (uintptr_t)name, 0};
-    uint64_t place = detail && name ? key_map_get(&s->found, key) : 0;
-    if (place) {
-        s->details[detail - 1].ns[kind][place - 1] += ns;
-        s->details[detail - 1].count[kind][place - 1]++;
+    unsigned place = detail && name ? place_of(s, kind, name) : PAGE_NAMES_MAX;
+    if (place < PAGE_NAMES_MAX && s->names[kind][place]) {
+        s->details[detail - 1].ns[kind][place] += ns;
+        s->details[detail - 1].count[kind][place]++;
     }
 }
 
@@ -144,7 +145,7 @@ struct consumer page_steps_consumer(struct page_steps *s)
 static void put_names(const struct page_steps *s, enum page_name_kind kind, struct page_data *d)
 {
     for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[kind][i]; i++)
-        page_printf(d, i ? ", %s" : "%s", s->names[kind][i]);
+        page_printf(d, i ? ", %s" : "%s", s->names[kind][i]->shown);
 }
 
 static void page_steps_put_numbers(const struct step *list, uint32_t from, uint32_t to, FILE *out)
