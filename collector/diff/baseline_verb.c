@@ -30,8 +30,6 @@ static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
     return length == 40 || length == 64;
 }
 
-/* ---- save ---- */
-
 static bool make_folder(const char *folder)
 {
     char *path = strdup(folder);

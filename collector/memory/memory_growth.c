@@ -68,8 +68,6 @@ bool memory_leaks(const struct memory_growth *g)
            slope.bytes > GROWTH_ERRORS * slope.error;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------- */
-
 uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
 {
     const struct memory_process *own = &m->processes[p->index];

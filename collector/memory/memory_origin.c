@@ -116,8 +116,6 @@ int memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_
     return memory_origin_number_of(m, &o, number);
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
-
 /* The number of frames to show. Frames below the program's own code (the C library, the
  * interpreter) are the same for all owners and are left out. */
 static unsigned frames_until_own(const struct call_tree *tree, uint32_t node)

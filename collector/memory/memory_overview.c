@@ -73,8 +73,6 @@ void memory_print_failure(const struct memory_report *m, const struct next_words
     free(advice.text);
 }
 
-/* ---- peaks ----------------------------------------------------------------------------------- */
-
 static bool has_larger_peak(const void *one, const void *other)
 {
     const struct memory_place *const *a = one, *const *b = other;

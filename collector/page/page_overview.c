@@ -68,8 +68,6 @@ int page_put_overview(const struct page *p, struct page_data *d)
     return 0;
 }
 
-/* ---- settings and versions ------------------------------------------------------------------- */
-
 /* Returns the number of processes with the same value as the first one. */
 static uint32_t agreeing(const struct recording *rec, const char *key, const char *value)
 {
