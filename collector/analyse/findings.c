@@ -209,7 +209,8 @@ bool findings_may_report(const struct findings *f, const struct finding_sum *sum
 static int name_places(struct findings *f, const struct open_call *hung, const char *symbol_folder)
 {
     struct place_lines *lines = &f->idle->lines;
-    int error = hung ? place_lines_add(lines, hung->process->index, hung->reported.stack) : 0;
+    int error =
+        hung ? place_lines_add(lines, hung->process->index, hung->reported.stack, false) : 0;
     for (uint32_t i = 0; i < f->gpu.sums.count; i++)
         if (findings_may_report(f, &f->gpu.sums.rows[i]))
             work_places_want(&f->gpu.wheres, f->gpu.sums.rows[i].where);

@@ -160,9 +160,9 @@ int hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls)
     if (error < 0 || !h->needs_stacks) /* no stacks were read */
         return error;
     error = list_stacks(h);
-    return error < 0 ? error
-                     : reported_stacks_find(walk->rec, &walk->survey.stacks, symbol_folder,
-                                            h->reported, h->reported_count);
+    return error < 0
+               ? error
+               : reported_stacks_find(&walk->survey, symbol_folder, h->reported, h->reported_count);
 }
 
 void hang_release(struct hang *h)

@@ -97,7 +97,7 @@ int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
     d->follows_ranks = rec->count > 1 || rec->share;
     idle_ranks_init(&d->ranks);
     spool_init(&d->waits, sizeof(struct idle_wait));
-    place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec), true);
+    d->lines = (struct place_lines){.stacks = &walk->survey.stacks, .has_callers = true};
     if (arrivals_init(&d->arrivals, walk) < 0 ||
         thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0)
         return GPUPROF_NO_MEMORY;

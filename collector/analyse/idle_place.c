@@ -14,8 +14,8 @@
 
 int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place)
 {
-    int error = place_lines_add(lines, process, place->stack);
-    return error < 0 ? error : place_lines_add(lines, process, place->from_stack);
+    int error = place_lines_add(lines, process, place->stack, false);
+    return error < 0 ? error : place_lines_add(lines, process, place->from_stack, false);
 }
 
 /* Writes who was waited for to `text`, and returns it. */

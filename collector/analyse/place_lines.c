@@ -11,65 +11,58 @@
 /* How calls reached a frame of the user's own; from WAYS_ONE on, the number of its only caller. */
 enum { WAYS_OF_LIBRARY = 1, WAYS_NONE, WAYS_SEVERAL, WAYS_ONE };
 
-void place_lines_init(struct place_lines *l, const struct stack_table *all, uint64_t bytes,
-                      bool has_callers)
-{
-    *l = (struct place_lines){.all = all, .has_callers = has_callers};
-    stack_table_init(&l->few, bytes);
-}
-
 void place_lines_release(struct place_lines *l)
 {
     free(l->text);
+    free(l->wanted);
     key_map_release(&l->ways);
     symbols_free(l->symbols);
     shown_frames_release(&l->shown);
-    stack_table_release(&l->few);
 }
 
-static bool may_be_own(const struct stack_table *t, uint32_t process, uint64_t word,
-                       bool is_innermost)
+static bool may_be_own(const struct stack_table *t, const struct stack_frame *f)
 {
-    (void)is_innermost;
-    if (frame_kind(word) == FRAME_PYTHON) {
-        const struct stack_place *place = stack_table_place(t, process, frame_python(word));
+    if (frame_kind(f->word) == FRAME_PYTHON) {
+        const struct stack_place *place = stack_table_place(t, f->process, frame_python(f->word));
         return place && place->file && own_python_file(place->file->raw);
     }
-    const struct stack_module *module = frame_kind(word) == FRAME_MODULE
-                                            ? stack_table_module(t, process, frame_module(word))
-                                            : NULL;
+    const struct stack_module *module =
+        frame_kind(f->word) == FRAME_MODULE
+            ? stack_table_module(t, f->process, frame_module(f->word))
+            : NULL;
     return module && module->path && own_module(module->path->raw);
 }
 
-static bool keeps_innermost(const struct stack_table *t, uint32_t process, uint64_t word,
-                            bool is_innermost)
+/* The number of the innermost frame of a stack. */
+static uint32_t innermost(const struct place_lines *l, uint32_t process, uint32_t stack)
 {
-    (void)t, (void)process, (void)word;
-    return is_innermost;
+    const struct recorded_stack *s = stack ? stack_table_stack(l->stacks, process, stack) : NULL;
+    return s ? s->frame : 0;
 }
 
-int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack)
+int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack, bool any)
 {
-    return stack ? stack_table_pick(&l->few, l->all, process, stack, may_be_own) : 0;
-}
-
-/* A stack with an own frame needs no library names, which take longer to find. */
-int place_lines_add_any(struct place_lines *l, uint32_t process, uint32_t stack)
-{
-    const struct recorded_stack *recorded = stack_table_stack(l->all, process, stack);
-    uint64_t words[FRAME_COUNT_MAX];
-    uint32_t count = recorded ? stack_table_words(l->all, recorded, words) : 0, i = 0;
-    while (i < count && !may_be_own(l->all, process, words[i], false))
-        i++;
-    return stack_table_pick(&l->few, l->all, process, stack,
-                            i < count ? may_be_own : keeps_innermost);
+    const struct stack_table *t = l->stacks;
+    uint32_t first = innermost(l, process, stack);
+    if (!first)
+        return 0;
+    if (!l->wanted && !(l->wanted = calloc(t->frame_count + 1u, sizeof *l->wanted)))
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t n = first; n; n = t->frames[n - 1].parent) {
+        bool is_own = may_be_own(t, &t->frames[n - 1]);
+        l->wanted[n - 1] |= is_own;
+        any &= !is_own;
+    }
+    if (any)
+        l->wanted[first - 1] = true;
+    return 0;
 }
 
 /* Finds the ways to all frames, not only to requested ones, so that a place's text does not depend
  * on the requests. Callers come before what they called. */
 static int find_ways(struct place_lines *l)
 {
-    const struct stack_table *t = l->all;
+    const struct stack_table *t = l->stacks;
     uint32_t *own =
         calloc(t->frame_count + 1u, sizeof *own); /* its own frame, or the next outer one */
     int error = own ? 0 : GPUPROF_NO_MEMORY;
@@ -79,7 +72,7 @@ static int find_ways(struct place_lines *l)
         uint64_t known = key_map_get(&l->ways, key), ways = known;
         uint32_t caller = own[frame->parent];
         if (!known)
-            ways = may_be_own(t, frame->process, frame->word, false) ? WAYS_NONE : WAYS_OF_LIBRARY;
+            ways = may_be_own(t, frame) ? WAYS_NONE : WAYS_OF_LIBRARY;
         own[n] = ways == WAYS_OF_LIBRARY ? caller : n;
         if (caller && ways == WAYS_NONE)
             ways = WAYS_ONE + caller;
@@ -95,61 +88,38 @@ static int find_ways(struct place_lines *l)
 
 int place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder)
 {
-    if (!l->few.stack_count)
+    if (!l->wanted)
         return 0;
     int error = l->has_callers ? find_ways(l) : 0;
-    return error < 0 ? error : symbols_create(&l->symbols, rec, &l->few, symbol_folder, true);
+    return error < 0 ? error
+                     : symbols_create(&l->symbols, rec, l->stacks, l->wanted, symbol_folder, true);
 }
 
 /* A walk through a stack from its innermost function outwards. */
 struct placing {
-    const uint64_t *words;
-    uint32_t process;
-    uint32_t count;
-    uint32_t at;     /* current word, ... */
+    uint32_t frame;  /* number of the current frame, 0: at the end ... */
     uint32_t symbol; /* ... and next function in it, innermost inlined first */
     const struct kernel_name *called;
 };
 
-static struct placing placing_of(const struct place_lines *l, uint32_t process, uint32_t stack,
-                                 uint64_t words[static FRAME_COUNT_MAX])
+static struct placing placing_of(const struct place_lines *l, uint32_t process, uint32_t stack)
 {
-    const struct recorded_stack *picked =
-        l->symbols && stack ? stack_table_stack(&l->few, process, stack) : NULL;
-    return (struct placing){.words = words,
-                            .process = process,
-                            .count = picked ? stack_table_words(&l->few, picked, words) : 0};
+    return (struct placing){.frame = l->symbols ? innermost(l, process, stack) : 0};
 }
 
-/* Gets the next function at the word; false if there is none. */
-static bool next_native(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
+/* Gets the next function of the current frame; false if there is none. */
+static bool next_function(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
 {
-    uint64_t word = p->words[p->at];
-    uint32_t count = 0;
-    const struct symbol *found = symbols_of(l->symbols, p->process, word, &count);
-    const struct stack_module *module = stack_table_module(&l->few, p->process, frame_module(word));
-    if (!found || p->symbol == count)
+    const struct stack_frame *f = &l->stacks->frames[p->frame - 1];
+    uint32_t count;
+    const struct symbol *found = symbols_of(l->symbols, f->process, f->word, &count);
+    if (p->symbol == count)
         return false;
-    found += p->symbol++;
-    *frame = (struct shown_frame){.kind = SHOWN_NATIVE,
-                                  .is_stub = cuda_stub(found->function, found->file, p->called),
-                                  .name = found->function,
-                                  .file = found->file,
-                                  .module = module ? module->path : NULL,
-                                  .line = found->line};
-    p->called = found->function;
+    found = found ? found + p->symbol : NULL;
+    p->symbol++;
+    *frame = symbols_shown(l->symbols, f->process, f->word, found, p->called);
+    p->called = found ? found->function : p->called;
     return true;
-}
-
-static bool next_python(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
-{
-    const struct stack_place *place =
-        stack_table_place(&l->few, p->process, frame_python(p->words[p->at]));
-    *frame = (struct shown_frame){.kind = SHOWN_PYTHON,
-                                  .name = place ? place->function : NULL,
-                                  .file = place ? place->file : NULL,
-                                  .line = place ? place->line : 0};
-    return !p->symbol++;
 }
 
 static bool has_line(const struct shown_frame *frame)
@@ -160,9 +130,8 @@ static bool has_line(const struct shown_frame *frame)
 /* Gets the next known function of the user's own; false if there is none. */
 static bool next_own(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
 {
-    for (; p->at < p->count; p->at++, p->symbol = 0)
-        while (frame_kind(p->words[p->at]) == FRAME_PYTHON ? next_python(l, p, frame)
-                                                           : next_native(l, p, frame))
+    for (; p->frame; p->frame = l->stacks->frames[p->frame - 1].parent, p->symbol = 0)
+        while (next_function(l, p, frame))
             if (own_frame(frame) && (frame->name || has_line(frame)))
                 return true;
     return false;
@@ -188,13 +157,15 @@ static bool find_line(const struct place_lines *l, struct placing *p, struct sho
 static bool find_caller(const struct place_lines *l, struct placing *p,
                         const struct shown_frame *line, struct shown_frame *caller)
 {
-    uint32_t inlined_at = p->at, at = p->at;
+    uint32_t inlined_at = p->frame, at = p->frame;
     bool is_parted = false;
     while (next_own(l, p, caller)) {
-        is_parted |= p->at == inlined_at;
-        for (; at < p->at; at++)
+        is_parted |= p->frame == inlined_at;
+        for (const struct stack_frame *f; at != p->frame; at = f->parent) {
+            f = &l->stacks->frames[at - 1];
             is_parted |=
-                key_map_get(&l->ways, (struct key){p->process, p->words[at], 0}) == WAYS_SEVERAL;
+                key_map_get(&l->ways, (struct key){f->process, f->word, 0}) == WAYS_SEVERAL;
+        }
         if (is_parted && has_line(caller) == has_line(line))
             return true;
     }
@@ -212,27 +183,23 @@ static int label_of(struct place_lines *l, const struct shown_frame *frame, cons
 bool place_frame(const struct place_lines *l, uint32_t process, uint32_t stack,
                  struct shown_frame *frame)
 {
-    uint64_t words[FRAME_COUNT_MAX];
-    struct placing p = placing_of(l, process, stack, words);
-    *frame = (struct shown_frame){.kind = SHOWN_ADDRESS};
-    if (find_line(l, &p, frame) || !p.count)
-        return p.count != 0;
-    if (frame_kind(words[0]) == FRAME_PYTHON)
-        return next_python(l, &p, frame);
-    if (frame_kind(words[0]) != FRAME_MODULE || next_native(l, &p, frame))
+    struct placing p = placing_of(l, process, stack);
+    if (find_line(l, &p, frame))
         return true;
-    const struct stack_module *module =
-        stack_table_module(&l->few, process, frame_module(words[0]));
-    *frame = (struct shown_frame){.kind = SHOWN_NATIVE, .module = module ? module->path : NULL};
+    while (p.frame && !l->wanted[p.frame - 1])
+        p.frame = l->stacks->frames[p.frame - 1].parent;
+    if (!p.frame)
+        return false;
+    next_function(l, &p, frame);
+    frame->line = frame->name || frame->file ? frame->line : 0;
     return true;
 }
 
 int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const char **text)
 {
-    uint64_t words[FRAME_COUNT_MAX];
     struct shown_frame line, caller;
     const char *called_at = NULL;
-    struct placing p = placing_of(l, process, stack, words);
+    struct placing p = placing_of(l, process, stack);
     *text = NULL;
     if (!find_line(l, &p, &line))
         return 0;

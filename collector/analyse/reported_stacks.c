@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "base/text.h"
+#include "error.h"
 #include "symbol/shown_frame.h"
 
 static bool is_python(const struct call_tree *tree, uint32_t node)
@@ -52,35 +53,34 @@ char *stack_text(const struct call_tree *tree, uint32_t node, bool is_json)
     return new_text_end(&text, memory);
 }
 
-int reported_stacks_find(struct recording *rec, const struct stack_table *all,
-                         const char *symbol_folder, struct reported_stack *const *list,
-                         uint32_t count)
+int reported_stacks_find(struct survey *survey, const char *symbol_folder,
+                         struct reported_stack *const *list, uint32_t count)
 {
-    struct survey few = {.rec = rec}; /* its stacks are the reported ones */
-    struct call_tree tree;
-    int error = 0;
-    stack_table_init(&few.stacks, recording_bytes(rec));
-    few.stacks.frames_max = all->frames_max;
-    for (uint32_t i = 0; error == 0 && i < count; i++)
-        if (list[i]->stack)
-            error =
-                stack_table_pick(&few.stacks, all, list[i]->process->index, list[i]->stack, NULL);
-    if (error == 0 && few.stacks.stack_count) {
-        error = call_tree_init(&tree, &few, symbol_folder);
-        for (uint32_t i = 0; error == 0 && i < count; i++) {
-            struct reported_stack *s = list[i];
-            uint32_t node = 0;
-            if (!s->stack ||
-                call_tree_stack(&tree, 0, s->process->index, s->stack, NULL, &node) < 0 || !node)
-                continue;
-            s->is_python = is_python(&tree, node);
-            s->line = own_line_text(&tree, node);
-            s->lines = stack_text(&tree, node, false);
-            s->json = stack_text(&tree, node, true);
-        }
-        call_tree_release(&tree);
+    const struct stack_table *t = &survey->stacks;
+    const struct recorded_stack *stack;
+    struct call_tree tree = {0};
+    bool *wanted = calloc(t->frame_count + 1u, sizeof *wanted);
+    if (!wanted)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < count; i++) {
+        stack = stack_table_stack(t, list[i]->process->index, list[i]->stack);
+        for (uint32_t n = stack ? stack->frame : 0; n; n = t->frames[n - 1].parent)
+            wanted[n - 1] = true;
     }
-    stack_table_release(&few.stacks);
+    int error = call_tree_init(&tree, survey, wanted, symbol_folder);
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct reported_stack *s = list[i];
+        uint32_t node = 0;
+        error = call_tree_stack(&tree, 0, s->process->index, s->stack, NULL, &node);
+        if (!node)
+            continue;
+        s->is_python = is_python(&tree, node);
+        s->line = own_line_text(&tree, node);
+        s->lines = stack_text(&tree, node, false);
+        s->json = stack_text(&tree, node, true);
+    }
+    call_tree_release(&tree);
+    free(wanted);
     return error;
 }
 

@@ -21,9 +21,8 @@ struct reported_stack {
 
 /* Looks up the names of the stacks in `list` after the walk (`symbol_folder` as in symbols.h). 0 or
  * an error. */
-int reported_stacks_find(struct recording *rec, const struct stack_table *all,
-                         const char *symbol_folder, struct reported_stack *const *list,
-                         uint32_t count);
+int reported_stacks_find(struct survey *survey, const char *symbol_folder,
+                         struct reported_stack *const *list, uint32_t count);
 void reported_stack_release(struct reported_stack *s);
 
 /* New text: the frames from `node` outwards, each on a line, or as a JSON list; NULL: no memory. */

@@ -86,7 +86,7 @@ static int place_row(struct sums *s, struct sums_row *row, void *context)
     const struct place_lines *lines = context;
     uint32_t process = (uint32_t)row->keys[0], stack = (uint32_t)row->keys[1];
     uint64_t why = row->keys[2], values[SUMS_VALUES] = {0};
-    enum host_time time = host_time_of(lines->all, process, stack, false);
+    enum host_time time = host_time_of(lines->stacks, process, stack, false);
     struct shown_frame frame;
     struct key key = {0};
     if (why == HAS_STACK && place_frame(lines, process, stack, &frame)) {
@@ -106,13 +106,12 @@ static int place_row(struct sums *s, struct sums_row *row, void *context)
 static int samples_end(void *context)
 {
     struct sums *s = context;
-    struct place_lines lines;
+    struct place_lines lines = {.stacks = &s->walk->survey.stacks};
     int error = 0;
-    place_lines_init(&lines, &s->walk->survey.stacks, recording_bytes(s->rec), false);
     for (uint32_t i = 0; error == 0 && i < s->count; i++)
         if (!sums_is_others(&s->rows[i]) && s->rows[i].keys[2] == HAS_STACK)
-            error = place_lines_add_any(&lines, (uint32_t)s->rows[i].keys[0],
-                                        (uint32_t)s->rows[i].keys[1]);
+            error = place_lines_add(&lines, (uint32_t)s->rows[i].keys[0],
+                                    (uint32_t)s->rows[i].keys[1], true);
     if (error == 0)
         error = place_lines_find(&lines, s->walk->rec, s->walk->symbols);
     if (error == 0)

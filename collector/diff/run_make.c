@@ -143,11 +143,10 @@ static int run_make_name_row(struct run_work *w, struct place_lines *lines,
 static int run_work_name(struct run_work *w, const char *symbols, struct run_summary *r)
 {
     struct walk *walk = w->steps->walk;
-    struct place_lines lines;
+    struct place_lines lines = {.stacks = &walk->survey.stacks};
     int error = 0;
-    place_lines_init(&lines, &walk->survey.stacks, recording_bytes(walk->rec), false);
     for (uint32_t i = 0; error == 0 && i < w->count; i++)
-        error = place_lines_add(&lines, w->list[i].process, w->list[i].stack);
+        error = place_lines_add(&lines, w->list[i].process, w->list[i].stack, false);
     if (error == 0)
         error = place_lines_find(&lines, walk->rec, symbols);
     for (uint32_t i = 0; error == 0 && i < w->count; i++)

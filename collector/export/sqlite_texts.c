@@ -137,7 +137,7 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
         return 0;
     if (!w->has_tree) {
         w->has_tree = true;
-        w->error = call_tree_init(&w->tree, &w->walk->survey, w->scope.options->symbols);
+        w->error = call_tree_init(&w->tree, &w->walk->survey, NULL, w->scope.options->symbols);
     }
     if (!w->error)
         (void)sqlite_ok(w, call_tree_stack(&w->tree, 0, p->index, stack, NULL, &node));

@@ -388,7 +388,7 @@ static int memory_report_make(struct memory_report *m, const char *symbols)
     }
     m->has_tree = error == 0 && m->by == MEMORY_BY_STACK;
     if (m->has_tree)
-        error = call_tree_init(&m->tree, &m->walk.survey, symbols);
+        error = call_tree_init(&m->tree, &m->walk.survey, NULL, symbols);
     say_error("memory", error);
     return error;
 }

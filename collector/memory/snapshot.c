@@ -215,7 +215,7 @@ enum exit_code snapshot_files(struct recording *rec, const struct options *optio
     enum exit_code code = EXIT_ENVIRONMENT;
     if (memory_report_learn(&m, rec, &request) == 0) {
         m.has_tree = true;
-        code = call_tree_init(&m.tree, &m.walk.survey, options->symbols) == 0
+        code = call_tree_init(&m.tree, &m.walk.survey, NULL, options->symbols) == 0
                    ? memory_check_moment(&m)
                    : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
         if (code == EXIT_OK)

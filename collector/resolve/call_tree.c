@@ -16,12 +16,13 @@ uint32_t call_tree_nodes_max(const struct recording *rec)
                              recording_bytes(rec));
 }
 
-int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder)
+int call_tree_init(struct call_tree *t, struct survey *survey, const bool *wanted,
+                   const char *symbol_folder)
 {
     *t = (struct call_tree){.survey = survey};
     t->nodes_max = call_tree_nodes_max(survey->rec);
     t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
-    return symbols_create(&t->symbols, survey->rec, &survey->stacks, symbol_folder, false);
+    return symbols_create(&t->symbols, survey->rec, &survey->stacks, wanted, symbol_folder, false);
 }
 
 void call_tree_release(struct call_tree *t)
@@ -76,61 +77,21 @@ static int add_shown(struct call_tree *t, const struct shown_frame *frame, uint3
     return is_folded(t, frame) ? 0 : call_tree_child(t, *node, frame, node);
 }
 
-/* The function of that frame, without those inlined into it; NULL: not known. */
-static const struct kernel_name *function_at(const struct call_tree *t, uint32_t process,
-                                             uint64_t frame)
-{
-    uint32_t count = 0;
-    const struct symbol *found =
-        frame_kind(frame) == FRAME_MODULE ? symbols_of(t->symbols, process, frame, &count) : NULL;
-    return found ? found[count - 1].function : NULL;
-}
-
-/* Adds the function of a frame, then the functions inlined into it; it called the frame `inner`. */
-static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
-                            uint32_t *node)
-{
-    uint32_t count = 0;
-    const struct symbol *found = symbols_of(t->symbols, process, frame, &count);
-    const struct stack_module *m =
-        stack_table_module(&t->survey->stacks, process, frame_module(frame));
-    int error = 0;
-    if (!found) {
-        struct shown_frame unknown = {
-            .kind = SHOWN_NATIVE, .module = m ? m->path : NULL, .line = frame_offset(frame)};
-        return add_shown(t, &unknown, node);
-    }
-    for (; error == 0 && count > 0; count--) {
-        const struct symbol *symbol = &found[count - 1];
-        bool is_known = symbol->function || symbol->file;
-        const struct kernel_name *called =
-            count > 1 ? found[count - 2].function : function_at(t, process, inner);
-        struct shown_frame shown = {.kind = symbol->inlined ? SHOWN_INLINED : SHOWN_NATIVE,
-                                    .is_stub = cuda_stub(symbol->function, symbol->file, called),
-                                    .name = symbol->function,
-                                    .file = symbol->file,
-                                    .module = m ? m->path : NULL,
-                                    .line = is_known ? symbol->line : frame_offset(frame)};
-        error = add_shown(t, &shown, node);
-    }
-    return error;
-}
-
+/* Adds the function of a frame, then those inlined into it; it called the frame `inner`. */
 static int add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
                      uint32_t *node)
 {
-    struct shown_frame shown = {.kind = SHOWN_ADDRESS, .line = frame_address(frame)};
-    if (frame_kind(frame) == FRAME_MODULE)
-        return add_module_frame(t, process, frame, inner, node);
-    if (frame_kind(frame) == FRAME_PYTHON) {
-        const struct stack_place *place =
-            stack_table_place(&t->survey->stacks, process, frame_python(frame));
-        shown = (struct shown_frame){.kind = SHOWN_PYTHON,
-                                     .name = place ? place->function : NULL,
-                                     .file = place ? place->file : NULL,
-                                     .line = place ? place->line : 0};
+    uint32_t count, inner_count;
+    const struct symbol *found = symbols_of(t->symbols, process, frame, &count),
+                        *called = symbols_of(t->symbols, process, inner, &inner_count);
+    int error = 0;
+    for (uint32_t i = count; error == 0 && i-- > 0;) {
+        const struct symbol *next = i ? &found[i - 1] : called ? &called[inner_count - 1] : NULL;
+        struct shown_frame shown = symbols_shown(
+            t->symbols, process, frame, found ? &found[i] : NULL, next ? next->function : NULL);
+        error = add_shown(t, &shown, node);
     }
-    return add_shown(t, &shown, node);
+    return error;
 }
 
 static int add_stack(struct call_tree *t, const struct recorded_stack *stack, const uint64_t *words,

@@ -43,10 +43,11 @@ struct call_tree {
 uint32_t call_tree_nodes_max(const struct recording *rec);
 
 /*
- * `survey` must stay. `symbol_folder` as in symbols.h. 0, or GPUPROF_NO_MEMORY; call_tree_release
- * in both cases.
+ * `survey` must stay. `wanted` and `symbol_folder` as in symbols.h. 0, or GPUPROF_NO_MEMORY;
+ * call_tree_release in both cases.
  */
-int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder);
+int call_tree_init(struct call_tree *t, struct survey *survey, const bool *wanted,
+                   const char *symbol_folder);
 void call_tree_release(struct call_tree *t);
 
 /*

@@ -404,7 +404,7 @@ static int stack_costs_add_row(struct stack_costs *s, struct stack_row *row)
 
 int stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
 {
-    int error = call_tree_init(&s->tree, &s->walk->survey, symbol_folder);
+    int error = call_tree_init(&s->tree, &s->walk->survey, NULL, symbol_folder);
     s->tree.only_own = s->only_own;
     s->tree.only_named = s->only_named;
     for (uint32_t i = 0; error == 0 && i < s->row_count; i++)

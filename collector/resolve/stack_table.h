@@ -87,16 +87,6 @@ void stack_table_release(struct stack_table *t);
 /* Takes a MODULE, PYTHON or STACK record; ignores invalid ones. Returns 0 or GPUPROF_NO_MEMORY. */
 int stack_table_take(struct stack_table *t, const struct event *e);
 
-/*
- * Copies a stack of `from`, which must stay, with everything that its frames refer to, so that
- * names are looked up for a few stacks only. `keeps` (or NULL) selects the frames. Returns 0 or
- * GPUPROF_NO_MEMORY.
- */
-typedef bool stack_keeps_fn(const struct stack_table *from, uint32_t process, uint64_t word,
-                            bool is_innermost);
-int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
-                     uint32_t number, stack_keeps_fn *keeps);
-
 /* Writes the stack's frames, innermost first. Returns their number. */
 uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
                            uint64_t words[static FRAME_COUNT_MAX]);

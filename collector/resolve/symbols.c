@@ -22,9 +22,7 @@
 #include "crc32c.h"
 #include "error.h"
 #include "frame.h"
-#include "resolve/stack_table.h"
 #include "symbol/elf_symbols.h"
-#include "symbol/shown_frame.h"
 
 #define PATHS_MAX       6
 #define DEBUG_FOLDERS   ":.debug:/usr/lib/debug" /* libdwfl's own */
@@ -49,8 +47,8 @@ struct address {
 };
 
 struct symbols {
-    struct recording *rec; /* views, used by symbols_create only, like the next two */
-    const struct stack_table *table;
+    const struct stack_table *table; /* a view */
+    struct recording *rec;           /* views, used by symbols_create only, like the next two */
     const char *folder;
     const char *asked;        /* the folder as the user wrote it */
     struct key_map object_of; /* (path, build id) -> place + 1 */
@@ -376,14 +374,14 @@ static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
     return number < 0 ? (int)number : 0;
 }
 
-static int collect(struct symbols *s)
+static int collect(struct symbols *s, const bool *wanted)
 {
     const struct stack_table *t = s->table;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < t->module_count; i++)
         error = add_object(s, &t->modules[i], &s->module_objects[i]);
     for (uint32_t i = 0; error == 0 && i < t->frame_count; i++)
-        if (frame_kind(t->frames[i].word) == FRAME_MODULE)
+        if (frame_kind(t->frames[i].word) == FRAME_MODULE && (!wanted || wanted[i]))
             error = add_address(s, t->frames[i].process, t->frames[i].word);
     if (s->address_count)
         qsort(s->addresses, s->address_count, sizeof *s->addresses, compare_addresses);
@@ -419,7 +417,7 @@ static void prepare_debuginfod(struct symbols *s)
 }
 
 int symbols_create(struct symbols **made, struct recording *rec, const struct stack_table *table,
-                   const char *folder, bool is_casual)
+                   const bool *wanted, const char *folder, bool is_casual)
 {
     struct symbols *s = *made = calloc(1, sizeof *s);
     if (!s)
@@ -436,7 +434,7 @@ int symbols_create(struct symbols **made, struct recording *rec, const struct st
     if (!is_casual)
         prepare_debuginfod(s);
     s->module_objects = calloc(table->module_count + 1u, sizeof *s->module_objects);
-    int error = s->module_objects ? collect(s) : GPUPROF_NO_MEMORY;
+    int error = s->module_objects ? collect(s, wanted) : GPUPROF_NO_MEMORY;
     if (error == 0)
         error = symbols_resolve(s);
     if (error == 0 && (!is_casual || folder))
@@ -463,12 +461,36 @@ void symbols_free(struct symbols *s)
 const struct symbol *symbols_of(const struct symbols *s, uint32_t process, uint64_t frame,
                                 uint32_t *count)
 {
-    uint32_t object = s->module_objects ? object_of(s, process, frame) : 0;
+    bool is_known = s->module_objects && frame_kind(frame) == FRAME_MODULE;
+    uint32_t object = is_known ? object_of(s, process, frame) : 0;
     const struct object *o = object ? &s->objects[object - 1] : NULL;
     const struct address *a = o && o->count ? &s->addresses[o->first] : NULL;
     uint32_t behind = a ? ARRAY_UP_TO(a, o->count, offset, offset_of(frame)) : 0;
+    *count = 1;
     if (!behind || a[behind - 1].offset != offset_of(frame) || !a[behind - 1].count)
         return NULL;
     *count = a[behind - 1].count;
     return &s->symbols[a[behind - 1].first];
+}
+
+struct shown_frame symbols_shown(const struct symbols *s, uint32_t process, uint64_t frame,
+                                 const struct symbol *found, const struct kernel_name *called)
+{
+    if (frame_kind(frame) == FRAME_PYTHON) {
+        const struct stack_place *place = stack_table_place(s->table, process, frame_python(frame));
+        return (struct shown_frame){.kind = SHOWN_PYTHON,
+                                    .name = place ? place->function : NULL,
+                                    .file = place ? place->file : NULL,
+                                    .line = place ? place->line : 0};
+    }
+    if (frame_kind(frame) != FRAME_MODULE)
+        return (struct shown_frame){.kind = SHOWN_ADDRESS, .line = frame_address(frame)};
+    const struct stack_module *m = stack_table_module(s->table, process, frame_module(frame));
+    struct shown_frame shown = {.kind = found && found->inlined ? SHOWN_INLINED : SHOWN_NATIVE,
+                                .name = found ? found->function : NULL,
+                                .file = found ? found->file : NULL,
+                                .module = m ? m->path : NULL};
+    shown.is_stub = cuda_stub(shown.name, shown.file, called);
+    shown.line = shown.name || shown.file ? found->line : frame_offset(frame);
+    return shown;
 }

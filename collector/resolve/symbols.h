@@ -11,6 +11,7 @@
 
 #include "read/recording.h"
 #include "resolve/stack_table.h"
+#include "symbol/shown_frame.h"
 
 #define SYMBOL_ADDRESSES_MAX (1u << 21)
 #define SYMBOLS_MAX          (1u << 23)
@@ -36,18 +37,24 @@ struct symbol {
 struct symbols;
 
 /*
- * Looks up every address of the table, which must stay. `folder` (NULL: none; SYMBOLS_OFF: no
+ * Looks up the addresses of the table, which must stay, or only those of the frames in `wanted`, by
+ * index of the frame (NULL: all). `folder` (NULL: none; SYMBOLS_OFF: no
  * lookup) holds binaries, a .build-id tree or a system's root, and is searched after the recorded
  * paths. Prints on stderr what was not found, once for each module of `rec`, unless `is_casual` and
  * without a folder: then the user did not ask for names. `is_casual` does not use debuginfod.
  * Returns 0 or GPUPROF_NO_MEMORY; symbols_free(*made) in both cases.
  */
 int symbols_create(struct symbols **made, struct recording *rec, const struct stack_table *table,
-                   const char *folder, bool is_casual);
+                   const bool *wanted, const char *folder, bool is_casual);
 void symbols_free(struct symbols *s);
 
-/* The symbols at the frame's address (frame.h), innermost first; NULL: not known. */
+/* The symbols at the frame's address (frame.h), innermost first; NULL, and *count 1: not known. */
 const struct symbol *symbols_of(const struct symbols *s, uint32_t process, uint64_t frame,
                                 uint32_t *count);
+
+/* The frame as people see it; of several functions there, the one of the symbol `found` (NULL: not
+ * known). `called` is the function that it called, or NULL. */
+struct shown_frame symbols_shown(const struct symbols *s, uint32_t process, uint64_t frame,
+                                 const struct symbol *found, const struct kernel_name *called);
 
 #endif

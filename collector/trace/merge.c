@@ -136,7 +136,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     if (code != EXIT_OK)
         return code;
     m->with_stacks = m->walk.survey.stacks.stack_count;
-    if (m->with_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
+    if (m->with_stacks && call_tree_init(&m->tree, &m->walk.survey, NULL, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (cycle && own->per_rank)
         return write_cycles(m, options);
