@@ -121,52 +121,34 @@ void part_text(struct part *p, const char **text)
     *text = length && !p->has_failed ? (const char *)data : NULL;
 }
 
-static void part_file_put_row(struct part *p, struct histogram *h, uint64_t row)
+/* Buckets that count something: the number of each from 1, and its count; 0 ends them. */
+void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
 {
-    uint32_t used = 0;
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-        used += h->rows[row][i] != 0;
-    part_number(p, &(uint64_t){row + 1});
-    part_u32(p, &used);
-    for (uint64_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        if (!h->rows[row][i])
+    enum { BUCKETS = HISTOGRAM_ROWS * HISTOGRAM_BUCKETS };
+    for (uint64_t i = 0; p->is_written && i < BUCKETS; i++) {
+        uint64_t *row = h->rows[i / HISTOGRAM_BUCKETS];
+        if (!row || !row[i % HISTOGRAM_BUCKETS])
             continue;
-        part_number(p, &i);
-        part_number(p, &h->rows[row][i]);
+        part_number(p, &(uint64_t){i + 1});
+        part_number(p, &row[i % HISTOGRAM_BUCKETS]);
     }
-}
-
-static void get_row(struct part *p, struct histogram *h, unsigned row, uint64_t *rows_left)
-{
-    uint32_t used = 0;
-    part_count(p, &used, 2);
-    for (uint32_t i = 0; i < used && !p->has_failed; i++) {
-        uint64_t bucket = 0, value = 0;
-        part_number(p, &bucket);
+    for (;;) {
+        uint64_t number = 0, value = 0;
+        part_number(p, &number);
+        if (!number)
+            return;
         part_number(p, &value);
-        p->has_failed |= bucket >= HISTOGRAM_BUCKETS || !value;
+        p->has_failed |= number > BUCKETS || !value;
         if (p->has_failed)
             return;
-        uint64_t *there = h->rows[row] ? &h->rows[row][bucket]
-                                       : histogram_make(h, row, (unsigned)bucket, rows_left);
+        unsigned row = (unsigned)(number - 1) / HISTOGRAM_BUCKETS;
+        unsigned bucket = (unsigned)(number - 1) % HISTOGRAM_BUCKETS;
+        uint64_t *there =
+            h->rows[row] ? &h->rows[row][bucket] : histogram_make(h, row, bucket, rows_left);
         p->has_failed |= !there;
         if (there)
             *there += value;
         h->count += value;
-    }
-}
-
-void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
-{
-    for (uint64_t row = 0; p->is_written && row < HISTOGRAM_ROWS; row++)
-        if (h->rows[row])
-            part_file_put_row(p, h, row);
-    for (uint64_t row = 0;; row = 0) {
-        part_number(p, &row); /* from 1; 0 ends the rows */
-        p->has_failed |= row > HISTOGRAM_ROWS;
-        if (!row || p->has_failed)
-            return;
-        get_row(p, h, (unsigned)row - 1, rows_left);
     }
 }
 

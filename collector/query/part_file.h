@@ -17,7 +17,7 @@
  * version, since parts are used up by the job's report.
  *
  * Values are as many as a report's rows; spans are one per kernel of a collective. So values are in
- * memory, and spans in a file of the caller. Reading allocates at most 128 times the values' size,
+ * memory, and spans in a file of the caller. Reading allocates at most 256 times the values' size,
  * as every count is checked against the bytes left, and 5 KB for each device, FOUND_DEVICES_MAX at
  * most; nothing for spans.
  */
@@ -33,10 +33,10 @@
 #include "base/sha256.h"
 #include "base/span_stream.h"
 
-#define PART_VERSION       28
+#define PART_VERSION       29
 #define PART_BYTES_MAX     (1ull << 30) /* of a part's file */
 #define SHARES_MAX         65536
-#define PART_HISTOGRAM_ROW 4 /* least bytes of a histogram row */
+#define PART_HISTOGRAM_ROW 2 /* least bytes of a histogram row */
 
 /* Transfers values from their structs to the part, or back. After the first failure numbers read as
  * 0, texts as empty. */
