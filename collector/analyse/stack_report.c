@@ -284,12 +284,11 @@ static void stacks_begin(struct table *t, enum report_format format)
 static bool fill_without(const struct table *t, struct cell *cells)
 {
     const struct stack_report *r = t->source;
-    char reason[NO_STACK_BYTES];
     if (!r || !(r->without.calls || r->without.works || r->without.samples))
         return false;
     members_show(t, &(struct cost_line){.own = &r->without}, cells);
     cells[SHARE] = share_of(r, &r->without);
-    cells[NAME] = cell_printf("(no stack: %s)", stack_costs_reason(&r->without, reason));
+    cells[NAME] = cell_text("(no stack: " NO_STACK_REASON ")");
     return true;
 }
 

@@ -109,7 +109,6 @@ uint32_t flame_next(const struct flame *f, uint32_t from)
 static void make_note(struct flame *f, const struct stack_cost *without)
 {
     char count[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
-    char reason[NO_STACK_BYTES];
     char *text = f->note;
     bool bytes = f->weight == WEIGHT_BYTES;
     f->lacks_stacks = f->weight == WEIGHT_GPU   ? without->works
@@ -132,11 +131,11 @@ static void make_note(struct flame *f, const struct stack_cost *without)
             flame_value_text(f->weight, value, without->gpu_ns), count_text(count, without->works),
             without->works == 1 ? "" : "s");
     else
-        snprintf(text, FLAME_TEXT_BYTES, "[no stack]: %s call%s without a stack (%s%s%s): %s%s",
+        snprintf(text, FLAME_TEXT_BYTES,
+                 "[no stack]: %s call%s without a stack (%s%s%s): " NO_STACK_REASON "%s",
                  count_text(count, without->calls), without->calls == 1 ? "" : "s",
                  time_text(host, without->host_ns), bytes ? ", " : "",
                  bytes ? bytes_text(value, without->bytes) : "",
-                 stack_costs_reason(without, reason),
                  bytes ? "; gpuprof run --backtrace=alloc records one for each allocation" : "");
 }
 

@@ -229,7 +229,6 @@ static int stack_costs_take_slice(void *context, const struct slice *slice)
         return error;
     uint64_t ns = e->end_ns - e->begin_ns;
     cost->calls += weight;
-    cost->open += r->flags & RECORD_OPEN ? weight : 0;
     cost->host_ns += ns * weight;
     if (e->function->class == API_ALLOC && !r->result)
         cost->bytes += function_bytes(e->function, r) * weight;
@@ -444,21 +443,6 @@ struct stack_cost stack_costs_without(const struct stack_costs *s)
     for (uint32_t i = 0; i < s->rec->count; i++)
         stack_cost_add(&sum, &s->stackless[i]);
     return sum;
-}
-
-/* A stack is taken on return, when the call is known to be slow. */
-char *stack_costs_reason(const struct stack_cost *without, char *text)
-{
-    char count[UNIT_TEXT_BYTES];
-    if (without->open && without->open == without->calls)
-        snprintf(text, NO_STACK_BYTES, "not returned");
-    else if (without->open)
-        snprintf(text, NO_STACK_BYTES,
-                 "below the threshold, not asked for, lost, or not returned (%s)",
-                 count_text(count, without->open));
-    else
-        snprintf(text, NO_STACK_BYTES, "below the threshold, not asked for, or lost");
-    return text;
 }
 
 int stack_costs_show_stackless(struct stack_costs *s)

@@ -17,7 +17,6 @@
 
 struct stack_cost {
     uint64_t calls;
-    uint64_t open; /* calls that had not returned */
     uint64_t host_ns;
     uint64_t works; /* kernels, copies, sets, graphs */
     uint64_t gpu_ns;
@@ -97,9 +96,8 @@ bool stack_costs_has_host(const struct stack_costs *s);
 /* Costs without a stack, of all processes. */
 struct stack_cost stack_costs_without(const struct stack_costs *s);
 
-/* Writes why calls have no stack, "below the threshold ..."; returns `text`. */
-#define NO_STACK_BYTES 128
-char *stack_costs_reason(const struct stack_cost *without, char *text);
+/* Why calls have no stack: it is taken on return, when the call is known to be slow. */
+#define NO_STACK_REASON "below the threshold, not asked for, lost, or not returned"
 
 /* After the last event: adds a node for costs without a stack to each process. 0 or an error. */
 int stack_costs_show_stackless(struct stack_costs *s);

@@ -395,7 +395,7 @@ def test_lines_of_a_stack_fit(collector, make_stacks):
     frame = lines[at + 1]
     assert len(frame) == 90 and "..." in frame and frame.endswith("(train.py:12)")
     assert frame.index("very") == lines[at].index("cudaMalloc") + 2
-    assert "(no stack: below the threshold, not asked for, or lost)" in text
+    assert "(no stack: below the threshold, not asked for, lost, or not returned)" in text
 
 
 def test_program_fits(collector, make_stacks):
