@@ -14,7 +14,8 @@
 #include "resolve/op_stack.h"
 #include "resolve/range_text.h"
 
-#define AUTOMATIC ((1u << STEPS_NAMED) - 1)
+#define AUTOMATIC  ((1u << STEPS_NAMED) - 1)
+#define LIST_NAMES "; 'gpuprof report --table=nvtx_sum' lists the names"
 
 static const char *const words[] = {
     [STEPS_CALLED] = "range",      [STEPS_PROFILER] = "profiler", [STEPS_OPTIMIZER] = "optimizer",
@@ -101,37 +102,10 @@ static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cu
     return 0;
 }
 
-/* Notes the first names of ranges and labels as patterns ('*' for numbers, and for the end of a
- * long name), for when the requested name was not found. */
-static void note_name(struct steps *s, const char *text)
-{
-    char name[STEP_NAME_BYTES], quoted[STEP_NAME_BYTES + 4];
-    uint32_t bytes = (uint32_t)strnlen(text, sizeof name), at = (uint32_t)strlen(s->names);
-    bool is_cut = text[bytes];
-    while (is_cut && bytes && (text[bytes] & 0xC0) == 0x80) /* do not cut a UTF-8 character */
-        bytes--;
-    uint32_t length = range_text_pattern(text, bytes, NUMBERS_ALL, name);
-    snprintf(quoted, sizeof quoted, "'%.*s%s'", (int)(length ? length : bytes),
-             length ? name : text, is_cut ? "*" : "");
-    if (s->name_count > STEP_NAMES_MAX || strstr(s->names, quoted))
-        return;
-    bool is_more = s->name_count++ == STEP_NAMES_MAX;
-    snprintf(s->names + at, sizeof s->names - at, "%s%s",
-             is_more ? " "
-             : at    ? ", "
-                     : "; the names are ",
-             is_more ? "..." : quoted);
-}
-
 /* Whether the range or label matches the pattern. */
-static bool steps_is_named(struct steps *s, const struct kernel_name *text)
+static bool steps_is_named(const struct steps *s, const struct kernel_name *text)
 {
-    if (!text || !steps_is_wanted(s, STEPS_NAMED))
-        return false;
-    bool is = glob_matches(s->pattern, text->shown);
-    if (!is && s->kind != STEPS_NAMED)
-        note_name(s, text->shown);
-    return is;
+    return text && steps_is_wanted(s, STEPS_NAMED) && glob_matches(s->pattern, text->shown);
 }
 
 /* Adds a mark for a range or label that begins; its `mark` is the index + 1. */
@@ -325,13 +299,13 @@ enum exit_code steps_check(struct steps *s, const char *verb)
     if (s->unrecorded)
         return usage_error("%s: recording was off during all of its steps", verb);
     if (s->pattern && !s->class)
-        return usage_error("%s: --step-range: no range or label is named '%s'%s", verb, s->pattern,
-                           s->names);
+        return usage_error("%s: --step-range: no range or label is named '%s'" LIST_NAMES, verb,
+                           s->pattern);
     for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
         if (s->wanted == 1u << kind)
             return usage_error("%s: --step-by=%s: %s", verb, s->by, missing[kind]);
-    return usage_error("%s: --step-by: no range, label or optimizer is named '%s'%s", verb, s->by,
-                       s->names);
+    return usage_error("%s: --step-by: no range, label or optimizer is named '%s'" LIST_NAMES, verb,
+                       s->by);
 }
 
 enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,

@@ -35,9 +35,6 @@
 
 #define STEPS_GRAPH_PART 10
 
-#define STEP_NAMES_MAX  5
-#define STEP_NAME_BYTES 60
-
 /* What defines the steps, in order of preference. */
 enum step_kind {
     STEPS_CALLED,
@@ -69,8 +66,9 @@ struct step {
     const struct process *process;
     const struct kernel_name *made_of; /* the name that defines it; NULL: none */
     uint64_t parts[STEP_PARTS];        /* ns; 0 until a user of the steps adds to them */
-    /* The process that its own process waited for longest in it (analyse/step_waits.c), NULL: none;
-     * and how long for all processes. Of several devices, the one that waited longest decides. */
+    /* The process that its own process waited for longest in it (analyse/step_changes.c), NULL:
+     * none; and how long for all processes. Of several devices, the one that waited longest
+     * decides. */
     const struct process *awaited;
     uint64_t awaited_ns, all_awaited_ns;
     uint32_t batches; /* 0 until a user of the steps adds to it */
@@ -107,10 +105,7 @@ struct steps {
     bool has_sampled;  /* launches were sampled, so they are no marks */
     struct step *list; /* owned; by process, in the order of time */
     uint32_t count;
-    uint64_t beyond; /* marks beyond the maximum */
-    /* "; the names are 'load', 'step *'": ranges and labels before the first that matches */
-    char names[STEP_NAMES_MAX * (STEP_NAME_BYTES + 5) + 24];
-    uint32_t name_count;
+    uint64_t beyond;      /* marks beyond the maximum */
     uint64_t unrecorded;  /* steps that lie in a pause, and are not in `list` */
     uint64_t overlapping; /* ranges and labels that began inside one that is a step */
     bool has_waits;       /* somebody waited for another process */

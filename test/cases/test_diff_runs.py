@@ -104,8 +104,8 @@ def test_steps_that_are_not_there(make_records, run_collector):
     for words in (["diff", folder, "--against", folder], ["baseline", "save", "it", folder]):
         result = run_collector(*words, "--step-range=step *")
         assert result.returncode == USAGE and result.stdout == "" and result.stderr == (
-            f"gpuprof: {words[0]}: --step-range: no range or label is named 'step *'; the "
-            "names are 'train *', 'load', 'validate', 'save it'\n")
+            f"gpuprof: {words[0]}: --step-range: no range or label is named 'step *'; "
+            "'gpuprof report --table=nvtx_sum' lists the names\n")
         result = run_collector(*words, "--step-range=save it")
         assert result.returncode == USAGE and \
             "no such step was recorded from start to end" in result.stderr

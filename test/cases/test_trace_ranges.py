@@ -109,8 +109,8 @@ def test_one_step_where_none_is_named(merged, run_collector, make_gpu, tmp_path)
     folder = make_gpu("train", 1, 1, name="other")
     target = tmp_path / "none.json"
     for name, said in (("no such range", "gpuprof: merge: --step-range: no range or label is "
-                        "named 'no such range'; the names are 'epoch', 'step', 'forward', "
-                        "'backward'\n"), ("s*p", ""), ("step", "")):
+                        "named 'no such range'; 'gpuprof report --table=nvtx_sum' lists "
+                        "the names\n"), ("s*p", ""), ("step", "")):
         done = run_collector("merge", "--step-range", name, "-o", target, folder)
         assert (done.stderr, done.returncode) == (said, 2 if said else 0)
         assert target.exists() == (not said)
