@@ -14,16 +14,10 @@ static int gc_take(void *context, const struct slice *s)
     const struct event *e = &s->event;
     if (e->record->type != RECORD_GC)
         return 0;
-    struct sums_row *row = sums_row(context, e->process->index, e->record->code, 0);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     uint64_t ns = e->end_ns - e->begin_ns;
-    row->values[COLLECTIONS]++;
-    row->values[TOTAL] += ns;
-    row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
-    row->values[COLLECTED] += record_arg(e->record, GC_COLLECTED);
-    row->values[UNCOLLECTABLE] += record_arg(e->record, GC_UNCOLLECTABLE);
-    return 0;
+    const uint64_t values[] = {1, ns, ns, record_arg(e->record, GC_COLLECTED),
+                               record_arg(e->record, GC_UNCOLLECTABLE)};
+    return sums_row_add(context, (struct key){e->process->index, e->record->code, 0}, values);
 }
 
 static const char *gc_name(const struct sums *s, const struct sums_row *row, char *text)

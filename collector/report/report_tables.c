@@ -21,37 +21,29 @@
 #include "base/text.h"
 #include "report/part_report.h"
 
+/* A declaration of analyses.def. */
 struct table_list {
     const struct table_info *infos;
     unsigned count;
     const void *source;
-    unsigned parts; /* enum report_part: what the table is made of */
+    unsigned parts;
 };
-
-#define LISTS_MAX 64
-
-static unsigned list_tables(const struct report *r, struct table_list *lists)
-{
-#define TABLES(...)    {__VA_ARGS__},
-#define ANALYSIS(info) {&info.table, 1, &r->sums[ANALYSIS_##info], info.parts},
-    const struct table_list all[] = {
-#include "analyse/analyses.def"
-    };
-    _Static_assert(sizeof all / sizeof all[0] <= LISTS_MAX, "there is room");
-    memcpy(lists, all, sizeof all);
-    return sizeof all / sizeof all[0];
-}
 
 unsigned report_tables(const struct report *r, struct table *tables)
 {
-    struct table_list lists[LISTS_MAX];
-    unsigned list_count = list_tables(r, lists), count = 0;
-    for (unsigned i = 0; i < list_count; i++)
+#define TABLES(...)    {__VA_ARGS__},
+#define ANALYSIS(info) {&info.table, 1, &r->sums[ANALYSIS_##info], info.parts},
+    const struct table_list lists[] = {
+#include "analyse/analyses.def"
+    };
+    unsigned count = 0;
+    for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++)
         for (unsigned k = 0; k < lists[i].count; k++) {
+            const struct table_info *info = &lists[i].infos[k];
             assert(count < REPORT_TABLES_MAX);
-            if (!lists[i].infos[k].columns || r->missing & part_report_needs(&lists[i].infos[k]))
-                continue;
-            tables[count++] = (struct table){.info = &lists[i].infos[k], .source = lists[i].source};
+            if (info->columns && !(r->missing & part_report_needs(info)))
+                tables[count++] = (struct table){
+                    .info = info, .source = lists[i].source, .parts = lists[i].parts};
         }
     return count;
 }
@@ -81,8 +73,9 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
 unsigned report_leaves(const struct report_view *v, const struct recording *rec)
 {
     static const struct report nothing; /* only the declarations are used */
-    struct table_list lists[LISTS_MAX];
-    unsigned count = list_tables(&nothing, lists), parts = 0, missing = report_parts_missing(rec);
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables), parts = 0;
+    unsigned missing = report_parts_missing(rec);
     bool is_text = v->format == FORMAT_TEXT;
     if (is_text && !v->tables && !v->is_full)
         return missing | REPORT_UNSEEN | REPORT_HOST;
@@ -91,7 +84,7 @@ unsigned report_leaves(const struct report_view *v, const struct recording *rec)
     if (!v->tables || v->by != BY_NAME || !(is_text || v->format == FORMAT_CSV))
         return missing;
     for (unsigned i = 0; i < count; i++)
-        parts |= report_names(v, lists[i].infos, lists[i].count) ? lists[i].parts : 0;
+        parts |= report_names(v, tables[i].info, 1) ? tables[i].parts : 0;
     if (parts & REPORT_MAKERS)
         parts |= REPORT_LIBRARIES;
     return (REPORT_EVERYTHING & ~parts) | missing;

@@ -215,8 +215,7 @@ struct table_info {
     uint32_t text_limit;    /* default limit of rows in text; 0: all */
     const char *text_none;  /* after "none": how to get some */
 
-    /* Sets count and is_there, and what `row` needs in `first` and `whole`. NULL: all `rows`, and
-     * JSON always has it. */
+    /* Sets count and is_there. NULL: all `rows`, and JSON always has it. */
     void (*begin)(struct table *t, enum report_format format);
     /* Returns true if the format includes row `index`. NULL: all. */
     bool (*has)(const struct table *t, uint32_t index, enum report_format format);
@@ -278,12 +277,11 @@ struct table_view table_view_of(const struct table_options *o, const char *outpu
 struct table {
     const struct table_info *info;
     const void *source;
+    unsigned parts;   /* what it is made of (enum report_part); 0: not told */
     const char *none; /* set by begin: replaces text_none; NULL: not set */
     bool is_there;    /* the recording has this table, perhaps without rows */
     uint32_t without; /* set by begin: a bit for each missing column */
     uint32_t count;
-    uint32_t first;
-    uint64_t whole;
     uint32_t *order; /* owned: indices in display order */
     uint32_t shown;  /* of `rows`, to be printed */
     uint32_t rows;   /* rows in this format */
