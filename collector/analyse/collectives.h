@@ -15,7 +15,7 @@
 #ifndef GPUPROF_COLLECTOR_COLLECTIVES_H
 #define GPUPROF_COLLECTOR_COLLECTIVES_H
 
-#include "analyse/reported_stacks.h"
+#include "analyse/place_lines.h"
 #include "analyse/unfinished.h"
 #include "base/key_map.h"
 #include "query/sums.h"

@@ -4,7 +4,7 @@
 #ifndef GPUPROF_COLLECTOR_OPEN_CALLS_H
 #define GPUPROF_COLLECTOR_OPEN_CALLS_H
 
-#include "analyse/reported_stacks.h"
+#include "analyse/place_lines.h"
 #include "resolve/event_walk.h"
 #include "table/table.h"
 

@@ -6,7 +6,7 @@
 
 #include "analyse/findings.h"
 #include "analyse/idle.h"
-#include "analyse/step_waits.h"
+#include "analyse/step_report.h"
 #include "api/api.h"
 #include "base/message.h"
 #include "error.h"

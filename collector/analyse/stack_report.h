@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "analyse/reported_stacks.h"
+#include "analyse/place_lines.h"
 #include "resolve/stack_costs.h"
 #include "table/table.h"
 

@@ -9,7 +9,7 @@
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
 
-#include "analyse/step_waits.h"
+#include "analyse/idle.h"
 #include "base/key_map.h"
 #include "resolve/op_phases.h"
 #include "resolve/steps.h"
@@ -97,6 +97,24 @@ int step_differences_add(struct step_differences *d, enum change_kind kind,
 
 /* Call after the walk: makes the list. 0 or GPUPROF_NO_MEMORY. */
 int step_differences_list(struct step_differences *d);
+
+/* ---- For each step, the process that its own process waited for longest in it (struct step), as
+ * analyse/idle.h knows it ---- */
+
+#define STEP_WAIT_NS 1000u /* shorter waits stay out of the text: clocks agree no better */
+
+/* Finds which process each step waited for. `idle`, finished, may be NULL. 0 or an error. */
+int step_waits_find(struct steps *steps, struct idle *idle);
+
+/* The step with the same number of the process that `step` waited for; NULL if there is none. */
+const struct step *step_awaited(const struct steps *steps, const struct step *step);
+
+/* True if `step` was within a hundredth as long as the one that it waited for. Reports then name
+ * that one, which waited less itself. */
+bool step_has_only_waited(const struct steps *steps, const struct step *step);
+
+/* "rank 1, 20.000 ms" in new memory; NULL if the wait is below STEP_WAIT_NS, or out of memory. */
+char *step_wait_text(const struct step *step);
 
 extern const char *const step_part_names[STEP_PARTS]; /* names in JSON and csv; they never change */
 extern const char *const step_part_titles[STEP_PARTS]; /* titles for the text; see answers.md */

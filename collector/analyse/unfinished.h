@@ -13,7 +13,7 @@
 #ifndef GPUPROF_COLLECTOR_UNFINISHED_H
 #define GPUPROF_COLLECTOR_UNFINISHED_H
 
-#include "analyse/reported_stacks.h"
+#include "analyse/place_lines.h"
 #include "base/key_map.h"
 #include "resolve/event_walk.h"
 #include "table/table.h"

@@ -12,7 +12,7 @@
 #include "analyse/findings.h"
 #include "analyse/idle.h"
 #include "analyse/rank_report.h"
-#include "analyse/step_waits.h"
+#include "analyse/step_report.h"
 #include "base/array.h"
 #include "error.h"
 #include "report/part_report.h"

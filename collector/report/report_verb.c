@@ -14,7 +14,6 @@
 #include "output/output.h"
 #include "read/recording.h"
 #include "report/part_report.h"
-#include "report/shared_report.h"
 #include "resolve/selection.h"
 #include "unit_word.h"
 

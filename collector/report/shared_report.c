@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/shared_report.h"
+#include "report/part_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

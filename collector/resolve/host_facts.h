@@ -5,8 +5,7 @@
  * (events.def); this file adds what is known beyond them. No survey is needed, except for the
  * meaning of stacks (WALK_STACKS).
  *
- * After the walk, place_lines.h turns the number of a stack into a line, and reported_stacks.h into
- * frames.
+ * After the walk, place_lines.h turns the number of a stack into a line, or into frames.
  */
 #ifndef GPUPROF_COLLECTOR_HOST_FACTS_H
 #define GPUPROF_COLLECTOR_HOST_FACTS_H

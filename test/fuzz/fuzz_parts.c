@@ -13,7 +13,7 @@
 #include "fuzz_outputs.h"
 #include "query/part_file.h"
 #include "read/recording.h"
-#include "report/shared_report.h"
+#include "report/part_report.h"
 #include "resolve/symbols.h"
 
 extern const struct verb report_verb;
@@ -76,7 +76,7 @@ static void print(char **paths, int count, unsigned how)
     fuzz_run(&report_verb, 4 + count, argv);
 }
 
-/* As shared_report.h has them: the last piece is what was found about memory. */
+/* As part_report.h has them: the last piece is what was found about memory. */
 static void print_kept(const struct piece *pieces, int count)
 {
     static const struct report_view view = {.is_full = true};
