@@ -21,18 +21,12 @@ int stack_costs_init(struct stack_costs *s, struct walk *walk)
     *s = (struct stack_costs){.rec = rec, .walk = walk, .names = {.plain = true}};
     s->rows_max = call_tree_nodes_max(rec);
     s->stackless = calloc(rec->count + 1u, sizeof *s->stackless);
-    s->threads = calloc(rec->thread_count + 1u, sizeof(struct thread *));
     s->roots = calloc(rec->count + rec->thread_count + 1u, sizeof *s->roots);
     s->pythonic = calloc(rec->count + 1u, sizeof *s->pythonic);
-    if (!s->stackless || !s->threads || !s->roots || !s->pythonic)
+    if (!s->stackless || !s->roots || !s->pythonic)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const struct thread_table *table = &rec->processes[i]->threads;
+    for (uint32_t i = 0; i < rec->count; i++)
         s->pythonic[i] = process_has(rec->processes[i], "python");
-        for (uint32_t k = 0; k < table->count; k++)
-            if (table->threads[k]->number && table->threads[k]->index < rec->thread_count)
-                s->threads[table->threads[k]->index] = table->threads[k];
-    }
     return 0;
 }
 
@@ -44,7 +38,6 @@ void stack_costs_release(struct stack_costs *s)
     free(s->rows);
     free(s->costs);
     free(s->stackless);
-    free(s->threads);
     free(s->roots);
     free(s->pythonic);
     free(s->open);
@@ -312,11 +305,12 @@ static int root_of(struct stack_costs *s, const struct process *p, uint32_t thre
         error = named_child(s, 0, SHOWN_PROCESS, title, root);
     }
     *node = *root;
-    if (error < 0 || !s->split_threads || thread >= s->rec->thread_count || !s->threads[thread])
+    const struct thread *t =
+        s->split_threads && thread != UINT32_MAX ? process_thread(p, thread) : NULL;
+    if (error < 0 || !t || !t->number)
         return error;
     root = &s->roots[s->rec->count + thread];
     if (!*root) {
-        const struct thread *t = s->threads[thread];
         if (s->merges_ranks)
             snprintf(title, sizeof title, "%s", t->name[0] ? t->name : "thread");
         else

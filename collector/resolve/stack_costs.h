@@ -4,8 +4,8 @@
  * calls and allocated bytes. During the walk, costs are added to one row for each stack, function,
  * range and kind of work. Once everything is known about these, the rows are added to the nodes of
  * a call tree. Calls nested in other calls are ignored: the outer ones include their times. Samples
- * count at the innermost frame of their stack, waits below the frame that made them. Memory: 28
- * bytes a thread and 216 bytes a row, as many rows as the tree may have nodes; costs beyond that
+ * count at the innermost frame of their stack, waits below the frame that made them. Memory: 20
+ * bytes a thread and 208 bytes a row, as many rows as the tree may have nodes; costs beyond that
  * count as without a stack.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_COSTS_H
@@ -58,11 +58,10 @@ struct stack_costs {
     struct kernel_names names; /* plain: texts that were not recorded */
     struct stack_cost *costs;  /* owned: costs of nodes, without those below */
     uint32_t cost_count;
-    struct stack_cost *stackless;  /* owned, by process index: costs without a stack */
-    const struct thread **threads; /* owned, by thread index */
-    uint32_t *roots;               /* owned, by process or thread index; 0: not made yet */
-    bool *pythonic;                /* owned, by process index: it has Python frames */
-    bool split_processes;          /* each process has a root of its own */
+    struct stack_cost *stackless; /* owned, by process index: costs without a stack */
+    uint32_t *roots;              /* owned, by process or thread index; 0: not made yet */
+    bool *pythonic;               /* owned, by process index: it has Python frames */
+    bool split_processes;         /* each process has a root of its own */
     bool merges_ranks; /* ranks of one program share a root; threads are matched by name */
     bool only_own;     /* as in call_tree.h */
     bool only_named;
