@@ -29,8 +29,8 @@ static int os_waits_take(void *context, const struct slice *s)
     row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
     row->values[BYTES] += record_arg(r, OS_CALL_BYTES) * weight;
     row->values[FAILED] += record_arg(r, OS_CALL_ERROR) ? weight : 0;
-    row->values[CLASS] =
-        host_os_class(e) > row->values[CLASS] ? host_os_class(e) : row->values[CLASS];
+    if (!row->values[CLASS] && !sums_is_others(row))
+        row->values[CLASS] = sums_text(sums, os_class_text(host_os_class(e)));
     return sums_took(sums, row, ns, weight);
 }
 
@@ -44,25 +44,14 @@ static const char *os_waits_name(const struct sums *s, const struct sums_row *ro
     return text;
 }
 
-enum { COLUMN_OF_FUNCTION = 1, COLUMN_OF_CLASS = 3 };
-
-static void os_waits_fill(const struct sums *s, const struct sums_row *row,
-                          enum report_format format, struct cell *cells)
-{
-    (void)s, (void)format;
-    bool is_others = sums_is_others(row);
-    cells[COLUMN_OF_FUNCTION] = cell_text(is_others ? "(others)" : sums_shown(row->keys[FUNCTION]));
-    if (!is_others)
-        cells[COLUMN_OF_CLASS] = cell_text(os_class_text(row->values[CLASS]));
-}
-
 static const struct column columns[] = {
     {NULL, "function, and the file or peer", .shows = SHOWS_KEY, .of = FUNCTION,
      .doc = "the system function, and the file or peer of its descriptor"},
-    {"function", .doc = "the system function"},
+    {"function", .shows = SHOWS_TEXT, .of = FUNCTION, .doc = "the system function"},
     {"peer", .shows = SHOWS_KEY, .of = PEER,
      .doc = "the file or peer of the descriptor; null: it has none"},
-    {"class", "class", COLUMN_TEXT, 9, .spare = 2, .doc = "what it waits for"},
+    {"class", "class", COLUMN_TEXT, 9, .spare = 2, .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(CLASS),
+     .only = CLASS, .doc = "what it waits for"},
     {"calls", "calls", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = CALLS,
      .doc = "the number of calls"},
     {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL,
@@ -84,13 +73,13 @@ static const struct column columns[] = {
 const struct sums_info os_sums = {
     .keys = {KEY_TEXT, KEY_TEXT},
     .values = {JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD, JOIN_MOST},
+    .is = {[CLASS] = KEY_TEXT},
     .rows_max = SUMS_ROWS_MAX,
     .has_durations = true,
     .order = TOTAL,
     .is_left_out = true,
     .parts = REPORT_HOST,
     .name = os_waits_name,
-    .fill = os_waits_fill,
     .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = os_waits_take},
     .table = {SUMS_TABLE, .name = "os", .key = "os", .title = "system calls that waited",
               TABLE_COLUMNS(columns),

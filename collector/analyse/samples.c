@@ -136,20 +136,6 @@ static const char *samples_name(const struct sums *s, const struct sums_row *row
     return text;
 }
 
-enum { COLUMN_OF_FUNCTION = 1 };
-
-static void samples_fill(const struct sums *s, const struct sums_row *row,
-                         enum report_format format, struct cell *cells)
-{
-    bool is_others = sums_is_others(row);
-    const struct kernel_name *function =
-        is_others ? NULL : (const void *)(uintptr_t)row->keys[FUNCTION];
-    (void)s, (void)format;
-    cells[COLUMN_OF_FUNCTION] = cell_text(is_others  ? "(others)"
-                                          : function ? function->shown
-                                                     : NULL);
-}
-
 static void samples_print_notes(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
@@ -167,7 +153,7 @@ static void samples_print_notes(const struct table *t, FILE *out)
 static const struct column columns[] = {
     {NULL, "line", .shows = SHOWS_KEY, .of = FUNCTION,
      .doc = "the innermost line of the user's own code, or else the innermost function"},
-    {"function", .doc = "the function"},
+    {"function", .shows = SHOWS_TEXT, .of = FUNCTION, .doc = "the function"},
     {"file", .shows = SHOWS_KEY, .of = FILE_OF, .doc = "the source file of the function, if known"},
     {"line", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = LINE,
      .doc = "the line; 0: unknown, or not the user's code"},
@@ -196,7 +182,6 @@ const struct sums_info samples_sums = {
     .is_left_out = true,
     .parts = REPORT_HOST,
     .name = samples_name,
-    .fill = samples_fill,
     .consumer = {.needs = WALK_STACKS,
                  .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                  .take = samples_take,

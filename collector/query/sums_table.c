@@ -105,6 +105,8 @@ static struct cell sums_table_show(const struct sums *s, const struct sums_row *
     case SHOWS_PART: return cell_share(of, *s->all);
     case SHOWS_FLOPS: return show_flops(&row->values[c->of]);
     case SHOWS_RECORDED: return row->values[0] > of ? cell_number(of) : (struct cell){0};
+    case SHOWS_TEXT:
+        return cell_text(sums_is_others(row) ? "(others)" : sums_shown(row->keys[c->of]));
     case SHOWS_KEYS:
     case SHOWS_NOTHING: return (struct cell){0};
     default: return show_key(s, row, c);

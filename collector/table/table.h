@@ -51,6 +51,7 @@ enum column_type {
 enum column_shows {
     SHOWS_NOTHING, /* filled by the table; no column if it has no doc */
     SHOWS_KEY,     /* text, name, title */
+    SHOWS_TEXT,    /* the key's own text, for rows with another name */
     SHOWS_HOST,    /* of a process, or of a thread's process */
     SHOWS_PID,
     SHOWS_TID, /* of a thread */
