@@ -265,8 +265,6 @@ static void carry_device(struct part *p, uint32_t *device)
         *device = part_device(p, there);
 }
 
-static void carry(struct part *p, const struct part_field *f, uint8_t *of);
-
 static void carry_list(struct part *p, const struct part_field *f, uint8_t *of)
 {
     uint32_t *there = (uint32_t *)(void *)(of + f->count_at), count = *there;
@@ -282,13 +280,13 @@ static void carry_list(struct part *p, const struct part_field *f, uint8_t *of)
         memcpy(of + f->at, &list, sizeof list);
     }
     for (uint32_t i = 0; i < count && !p->has_failed; i++)
-        carry(p, f->items, list + (size_t)i * f->item_bytes);
+        part_fields(p, f->items, list + (size_t)i * f->item_bytes);
 }
 
-static void carry(struct part *p, const struct part_field *f, uint8_t *of)
+void part_fields(struct part *p, const struct part_field *f, void *of)
 {
     for (; f->kind != PART_END && !p->has_failed; f++) {
-        void *at = of + f->at;
+        void *at = (uint8_t *)of + f->at;
         switch (f->kind) {
         case PART_NUMBER:
         case PART_FLAG: carry_number(p, f, at); break;
@@ -302,20 +300,10 @@ static void carry(struct part *p, const struct part_field *f, uint8_t *of)
     }
 }
 
-void part_put(struct part *p, const struct part_field *fields, const void *from)
-{
-    carry(p, fields, (uint8_t *)(uintptr_t)from);
-}
-
-void part_get(struct part *p, const struct part_field *fields, void *to)
-{
-    carry(p, fields, to);
-}
-
 void part_put_row(struct part *p, const struct part_field *fields, const void *from)
 {
     part_flag(p, &(bool){true});
-    part_put(p, fields, from);
+    part_fields(p, fields, (void *)(uintptr_t)from);
 }
 
 void part_put_end(struct part *p)
@@ -328,7 +316,7 @@ bool part_get_row(struct part *p, const struct part_field *fields, void *to)
     bool has_row = false;
     part_flag(p, &has_row);
     if (has_row)
-        part_get(p, fields, to);
+        part_fields(p, fields, to);
     return has_row && !p->has_failed;
 }
 

@@ -129,10 +129,9 @@ struct part_field {
              : PART_PROCESS, default                                                               \
              : _Generic((member), char * : PART_CHARS, default : PART_NUMBERS))
 
-/* The table of fields ends with kind PART_END. Reading allocates owned members; the caller frees
- * them, also after a failure. */
-void part_put(struct part *p, const struct part_field *fields, const void *from);
-void part_get(struct part *p, const struct part_field *fields, void *to);
+/* Transfers the members of the struct `of`. The table of fields ends with kind PART_END. Reading
+ * allocates owned members; the caller frees them, also after a failure. */
+void part_fields(struct part *p, const struct part_field *fields, void *of);
 
 /* Put or get one row; end the rows. Getting returns false at the end or after a failure. */
 void part_put_row(struct part *p, const struct part_field *fields, const void *from);

@@ -71,6 +71,8 @@ static unsigned find_missing(const struct report *r)
 
 static const struct part_field whole_fields[] = {
     PART(struct report, walk.survey.origin_ns, .join = PART_FIRST),
+    PART(struct report, walk.kernels.dropped, .join = PART_ADD),
+    PART(struct report, walk.texts.dropped, .join = PART_ADD),
     PART(struct report, calls, .join = PART_ADD),
     PART(struct report, errors, .join = PART_ADD),
     PART(struct report, total_ns, .join = PART_ADD),
@@ -94,21 +96,18 @@ static const struct part_field recording_fields[] = {
 static int put_whole(struct report *r, struct part *p)
 {
     r->missing = find_missing(r);
-    part_put(p, whole_fields, r);
-    part_put(p, recording_fields, r->rec);
-    part_flag(p, &(bool){r->walk.kernels.dropped || r->walk.texts.dropped});
+    part_fields(p, whole_fields, r);
+    part_fields(p, recording_fields, r->rec);
     part_flag(p, &(bool){!r->histogram_rows});
     return 0;
 }
 
 static int add_whole(struct combination *c, struct part *p)
 {
-    bool has_dropped = false, has_few_times = false;
-    part_get(p, whole_fields, &c->report);
-    part_get(p, recording_fields, &c->rec);
-    part_flag(p, &has_dropped);
+    bool has_few_times = false;
+    part_fields(p, whole_fields, &c->report);
+    part_fields(p, recording_fields, &c->rec);
     part_flag(p, &has_few_times);
-    c->report.walk.kernels.dropped += has_dropped;
     c->has_few_times |= has_few_times;
     p->has_failed |= c->report.wall_end_ns < c->report.wall_begin_ns;
     return 0;

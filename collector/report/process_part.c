@@ -44,44 +44,37 @@ static void report_moment(struct process *p, uint64_t *ns)
     *ns = shown_ns > zero_ns ? shown_ns - zero_ns : 0;
 }
 
+/* Transfers a process; reading, into an empty one. */
+static void carry_process(struct part *p, struct process *process,
+                          struct process_reported *reported)
+{
+    uint8_t header[STREAM_HEADER_BYTES_MAX];
+    const uint8_t *data = header;
+    int size = p->is_written ? stream_header_write(&process->header, header, sizeof header) : 0;
+    uint32_t bytes = size < 0 ? 0 : (uint32_t)size;
+    part_bytes(p, &data, &bytes);
+    p->has_failed |= size < 0 || (!p->is_written && !p->has_failed &&
+                                  stream_header_read(&process->header, data, bytes) < 0);
+    part_fields(p, process_fields, process);
+    part_fields(p, reported_fields, reported);
+}
+
 static int process_part_put(struct report *r, struct part *p)
 {
     uint32_t count = r->rec->count;
     part_rows(p, &count, process_fields);
     for (uint32_t i = 0; i < count; i++) {
-        uint8_t header[STREAM_HEADER_BYTES_MAX];
-        const uint8_t *data = header;
         struct process *process = r->rec->processes[i];
+        struct process_reported reported = {.losses = r->walk.losses[i],
+                                            .calls = r->process_calls[i],
+                                            .window = r->walk.recorded[i].window};
         for (uint32_t k = 0; k < process->dump_count; k++) {
             report_moment(process, &process->dumps[k].begin_ns);
             report_moment(process, &process->dumps[k].at_ns);
         }
-        int size = stream_header_write(&process->header, header, sizeof header);
-        p->has_failed |= size < 0;
-        part_bytes(p, &data, &(uint32_t){size < 0 ? 0 : (uint32_t)size});
-        part_put(p, process_fields, process);
-        part_put(p, reported_fields,
-                 &(struct process_reported){.losses = r->walk.losses[i],
-                                            .calls = r->process_calls[i],
-                                            .window = r->walk.recorded[i].window});
+        carry_process(p, process, &reported);
     }
     return 0;
-}
-
-/* Reads into an empty process. */
-static int process_part_get(struct part *p, struct process *process,
-                            struct process_reported *reported)
-{
-    const uint8_t *data = NULL;
-    uint32_t size = 0;
-    part_bytes(p, &data, &size);
-    p->has_failed |= !p->has_failed && stream_header_read(&process->header, data, size) < 0;
-    if (p->has_failed)
-        return 0;
-    part_get(p, process_fields, process);
-    part_get(p, reported_fields, reported);
-    process->losses = reported->losses;
-    return clock_map_init(&process->clock, &process->header) < 0 ? GPUPROF_NO_MEMORY : 0;
 }
 
 static int process_part_add(struct combination *c, struct part *p)
@@ -102,7 +95,10 @@ static int process_part_add(struct combination *c, struct part *p)
             .index = index,
             .min_ns = UINT64_MAX,
             .file = {.fd = -1, .size = (p->length + p->span_bytes) / p->process_count}};
-        error = process_part_get(p, process, &c->reported[process->index]);
+        carry_process(p, process, &c->reported[index]);
+        process->losses = c->reported[index].losses;
+        if (!p->has_failed && clock_map_init(&process->clock, &process->header) < 0)
+            error = GPUPROF_NO_MEMORY;
     }
     return error;
 }
@@ -122,9 +118,9 @@ static const struct part_field step_fields[] = {
 
 static int step_part_put(struct report *r, struct part *p)
 {
-    static const struct steps nothing = {.kind = STEPS_NONE};
-    const struct steps *s = r->marks ? r->marks : &nothing;
-    part_put(p, steps_fields, s);
+    struct steps nothing = {.kind = STEPS_NONE};
+    struct steps *s = r->marks ? r->marks : &nothing;
+    part_fields(p, steps_fields, s);
     for (uint32_t i = 0; i < s->count; i++)
         part_put_row(p, step_fields, &s->list[i]);
     part_put_end(p);
@@ -134,7 +130,7 @@ static int step_part_put(struct report *r, struct part *p)
 static int step_part_add(struct combination *c, struct part *p)
 {
     struct steps *s = c->report.marks, whole = {0};
-    part_get(p, steps_fields, &whole);
+    part_fields(p, steps_fields, &whole);
     p->has_more |= whole.beyond != 0;
     s->has_sampled |= whole.has_sampled;
     if (!p->has_failed && whole.kind < s->kind) {
