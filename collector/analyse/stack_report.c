@@ -292,25 +292,22 @@ static bool fill_without(const struct table *t, struct cell *cells)
     return true;
 }
 
-static void print_missing_reasons(const struct stack_report *r, const char *key, const char *what,
-                                  FILE *out)
-{
-    struct missing_reason found[MISSING_REASONS_MAX];
-    unsigned count = missing_reasons_find(r->costs.rec, key, found);
-    for (unsigned i = 0; i < count; i++) {
-        char *text = missing_reason_text(&found[i], r->costs.rec, what);
-        char *clean = text ? json_line(text) : NULL;
-        fprintf(out, "%s\n", clean ? clean : "?");
-        free(clean);
-        free(text);
-    }
-}
+static const char *const missing_keys[] = {"stacks", "python"};
 
 void stack_report_print_missing_reasons(const struct stack_report *r, bool with_python, FILE *out)
 {
-    print_missing_reasons(r, "stacks", "stacks", out);
-    if (with_python)
-        print_missing_reasons(r, "python", "Python frames", out);
+    struct missing_reason found[MISSING_REASONS_MAX];
+    for (unsigned k = 0; k <= with_python; k++) {
+        unsigned count = missing_reasons_find(r->costs.rec, missing_keys[k], found);
+        for (unsigned i = 0; i < count; i++) {
+            char *text =
+                missing_reason_text(&found[i], r->costs.rec, k ? "Python frames" : "stacks");
+            char *clean = text ? json_line(text) : NULL;
+            fprintf(out, "%s\n", clean ? clean : "?");
+            free(clean);
+            free(text);
+        }
+    }
 }
 
 static void print_notes(const struct table *t, FILE *out)
@@ -358,21 +355,17 @@ void stack_cost_print_json(const char *key, const struct stack_cost *cost, FILE 
     fputs("},\n", out);
 }
 
-static void print_json_missing_reasons(const struct stack_report *r, const char *key, FILE *out)
-{
-    struct missing_reason found[MISSING_REASONS_MAX];
-    unsigned count = missing_reasons_find(r->costs.rec, key, found);
-    fprintf(out, "\"%s_absent\": ", key);
-    missing_reasons_print_json(found, count, "reason", out);
-    fprintf(out, ",\n");
-}
-
 static void print_json_without(const struct table *t, FILE *out)
 {
     const struct stack_report *r = t->source;
+    struct missing_reason found[MISSING_REASONS_MAX];
     stack_cost_print_json("without_stack", &r->without, out);
-    print_json_missing_reasons(r, "stacks", out);
-    print_json_missing_reasons(r, "python", out);
+    for (unsigned k = 0; k < 2; k++) {
+        unsigned count = missing_reasons_find(r->costs.rec, missing_keys[k], found);
+        fprintf(out, "\"%s_absent\": ", missing_keys[k]);
+        missing_reasons_print_json(found, count, "reason", out);
+        fprintf(out, ",\n");
+    }
 }
 
 const struct table_info stack_tables[2] = {

@@ -190,7 +190,7 @@ int step_differences_list(struct step_differences *d)
     int error = 0;
     for (uint32_t i = 0; d->compared[0] && error == 0 && i < STEP_PARTS; i++) {
         struct step_change change = {.kind = CHANGE_PART,
-                                     .name = step_part_names[i],
+                                     .name = step_parts[i].name,
                                      .ns = {d->compared[0]->parts[i], d->compared[1]->parts[i]}};
         error = ARRAY_PUSH(d->list, d->count, &change);
     }
@@ -285,8 +285,8 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
         [CHANGE_PART] = "part", [CHANGE_KERNEL] = "kernel", [CHANGE_OPERATOR] = "operator"};
     const struct step_change *c = table_item(t, index);
     for (unsigned i = 0; i < STEP_PARTS && c->kind == CHANGE_PART && format == FORMAT_TEXT; i++)
-        if (strcmp(c->name, step_part_names[i]) == 0)
-            cells[CHANGE_NAME] = cell_text(step_part_titles[i]);
+        if (strcmp(c->name, step_parts[i].name) == 0)
+            cells[CHANGE_NAME] = cell_text(step_parts[i].title);
     cells[CHANGE_KIND] = cell_text(kinds[c->kind]);
     cells[DIFFERENCE] = cell_number(c->ns[1] - c->ns[0]); /* shown with a sign */
     if (c->kind == CHANGE_PART)

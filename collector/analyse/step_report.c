@@ -272,24 +272,14 @@ static int take_slice_of_work(void *context, const struct slice *s)
 
 /* ---- after the walk -------------------------------------------------------------------------- */
 
-const char *const step_part_names[STEP_PARTS] = {
-    [STEP_KERNELS] = "kernels",
-    [STEP_COPIES] = "copies",
-    [STEP_COMMUNICATION] = "communication",
-    [STEP_RUNTIME] = "runtime",
-    [STEP_LOADER_WAIT] = "dataloader",
-    [STEP_OPERATORS] = "operators",
-    [STEP_OTHER] = "other",
-};
-
-const char *const step_part_titles[STEP_PARTS] = {
-    [STEP_KERNELS] = "compute",
-    [STEP_COPIES] = "copies",
-    [STEP_COMMUNICATION] = "communication and waits",
-    [STEP_RUNTIME] = "CUDA calls",
-    [STEP_LOADER_WAIT] = "data loader",
-    [STEP_OPERATORS] = "operators",
-    [STEP_OTHER] = "other",
+const struct step_part_info step_parts[STEP_PARTS] = {
+    [STEP_KERNELS] = {"kernels", "compute"},
+    [STEP_COPIES] = {"copies", "copies"},
+    [STEP_COMMUNICATION] = {"communication", "communication and waits"},
+    [STEP_RUNTIME] = {"runtime", "CUDA calls"},
+    [STEP_LOADER_WAIT] = {"dataloader", "data loader"},
+    [STEP_OPERATORS] = {"operators", "operators"},
+    [STEP_OTHER] = {"other", "other"},
 };
 
 static int step_report_end(void *context)

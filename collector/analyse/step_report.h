@@ -116,8 +116,10 @@ bool step_has_only_waited(const struct steps *steps, const struct step *step);
 /* "rank 1, 20.000 ms" in new memory; NULL if the wait is below STEP_WAIT_NS, or out of memory. */
 char *step_wait_text(const struct step *step);
 
-extern const char *const step_part_names[STEP_PARTS]; /* names in JSON and csv; they never change */
-extern const char *const step_part_titles[STEP_PARTS]; /* titles for the text; see answers.md */
+extern const struct step_part_info {
+    const char *name;  /* in JSON and csv; it never changes */
+    const char *title; /* for the text; see answers.md */
+} step_parts[STEP_PARTS];
 
 static inline uint64_t step_ns(const struct step *s)
 {

@@ -175,7 +175,7 @@ int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
             add_once(texts[RUN_FACT_GIVEN_UP], rec->processes[i]->costs.steps[k].text);
     snprintf(texts[RUN_FACT_RANKS], FACT_BYTES, "%u", process_count(steps));
     name_gpu_rows(rec, texts[RUN_FACT_GPU_ROWS]);
-    snprintf(texts[RUN_FACT_STEPS_BY], FACT_BYTES, "%s%s%s", step_kind_word(steps->steps.kind),
+    snprintf(texts[RUN_FACT_STEPS_BY], FACT_BYTES, "%s%s%s", step_kinds[steps->steps.kind].word,
              step_name ? " " : "", step_name ? step_name : "");
     name_variables(rec, texts[RUN_FACT_VARIABLES]);
     name_libraries(rec, texts[RUN_FACT_LIBRARIES]);

@@ -113,7 +113,7 @@ static void print_json_head(const struct memory_report *m, FILE *out)
     fprintf(out, "{\n\"processes\": %u,\n\"wall_ns\": %" PRIu64 ",\n", m->rec->count,
             m->times.end_ns - m->times.begin_ns);
     fprintf(out, "\"by\": \"%s\",\n\"at\": \"%s\",\n\"steps_by\": \"%s\",\n", by[m->by], at[m->at],
-            step_kind_word(m->steps.count ? m->steps.kind : STEPS_NONE));
+            step_kinds[m->steps.count ? m->steps.kind : STEPS_NONE].word);
     fputs("\"doubts\": {", out);
     for (unsigned i = 0; i < DOUBTS; i++) {
         if (!doubt_count(m, &doubts[i]))

@@ -229,7 +229,7 @@ int page_put_steps(const struct page *p, struct page_data *d)
 {
     const struct page_steps *s = &p->steps;
     const struct step_report *r = s->report;
-    fprintf(d->stream, "{\"by\": \"%s\"", r ? step_kind_word(r->steps.kind) : "none");
+    fprintf(d->stream, "{\"by\": \"%s\"", r ? step_kinds[r->steps.kind].word : "none");
     if (!s->detail_count) {
         fputs("}", d->stream);
         return 0;
@@ -237,8 +237,8 @@ int page_put_steps(const struct page *p, struct page_data *d)
     fprintf(d->stream, ", \"whole\": %u, \"knows_waits\": %s, \"parts\": [", r->all.whole,
             r->steps.has_waits ? "true" : "false");
     for (unsigned i = 0; i < STEP_PARTS; i++)
-        fprintf(d->stream, "%s[\"%s\", \"%s\"]", i ? ", " : "", step_part_names[i],
-                step_part_titles[i]);
+        fprintf(d->stream, "%s[\"%s\", \"%s\"]", i ? ", " : "", step_parts[i].name,
+                step_parts[i].title);
     fputs("],\n\"kernels\": [", d->stream);
     put_names(s, NAME_KERNELS, d);
     fputs("],\n\"operators\": [", d->stream);

@@ -81,7 +81,7 @@ static void print_windows_and_steps(const struct overview *o, FILE *out)
                     "\"steps\": {\"count\": %u, \"by\": %s, \"median_ns\": %" PRIu64
                     ", \"slowest_ns\": %" PRIu64 ", \"slowest_number\": %" PRIu64
                     ", \"slowest_pid\": %u, \"slowest_rank\": %s, \"slowest_host\": %s},\n",
-                    o->steps, step_kind_word(o->marks->kind), o->step_median_ns,
+                    o->steps, step_kinds[o->marks->kind].word, o->step_median_ns,
                     slowest->end_ns - slowest->begin_ns, slowest->number,
                     slowest->process->header.pid, process_rank(slowest->process),
                     slowest->process->header.host);

@@ -164,7 +164,7 @@ static void print_steps(struct screen *s, const struct overview *o)
     if (o->report->rec->count > 1)
         snprintf(of, sizeof of, " of %s", process_who(o->slowest->process, who));
     screen_long(s, "steps", "%s (by %s), median %s, slowest %s (step %" PRIu64 "%s)",
-                count_text(count, o->steps), step_kind_text(o->marks->kind),
+                count_text(count, o->steps), step_kinds[o->marks->kind].text,
                 time_text(median, o->step_median_ns),
                 time_text(slowest, o->slowest->end_ns - o->slowest->begin_ns), o->slowest->number,
                 of);

@@ -102,18 +102,9 @@ static void say_name(const struct step_report *r, FILE *out)
 
 static void say_definition(const struct step_report *r, FILE *out)
 {
-    static const char *const texts[] = {
-        [STEPS_CALLED] = "from one gpuprof_step() to the next",
-        [STEPS_PROFILER] = "a label ProfilerStep# of the program's own profiler",
-        [STEPS_OPTIMIZER] = "from the end of one update to the end of the next",
-        [STEPS_LOADER] = "from the fetch of one batch to the fetch of the next",
-        [STEPS_GRAPH] = "from one launch of the most launched graph to the next",
-        [STEPS_NAMED] = "a range or label with the given name",
-        [STEPS_NONE] =
-            "nothing marks them; use gpuprof_step(), --step-range=RANGE or 'gpuprof run --pytorch'",
-    };
     enum step_kind kind = r->steps.kind;
-    fprintf(out, "%s%s", kind == STEPS_NONE ? "no steps: " : "a step is ", texts[kind]);
+    fprintf(out, "%s%s", kind == STEPS_NONE ? "no steps: " : "a step is ",
+            step_kinds[kind].definition);
     if (kind == STEPS_OPTIMIZER || kind == STEPS_LOADER || kind == STEPS_NAMED)
         say_name(r, out);
     fprintf(out, "\n");
@@ -162,7 +153,7 @@ static void stats_json(const struct table *t, FILE *out)
     fprintf(out,
             "\"steps_by\": \"%s\",\n\"steps_whole\": %u,\n\"steps_partial\": %u,\n"
             "\"steps_blind\": %u,\n\"steps_overlapping\": %llu,\n\"steps_beyond\": %llu,\n",
-            step_kind_word(r->steps.kind), r->all.whole, r->steps.count - r->all.whole,
+            step_kinds[r->steps.kind].word, r->all.whole, r->steps.count - r->all.whole,
             r->all.blind, (unsigned long long)r->steps.overlapping,
             (unsigned long long)r->steps.beyond);
     if (r->samples > 0)
@@ -197,7 +188,7 @@ static void fill_part(const struct table *t, uint32_t index, enum report_format 
 {
     const struct step_report *r = t->source;
     cells[PART_NAME] =
-        cell_text((format == FORMAT_TEXT ? step_part_titles : step_part_names)[index]);
+        cell_text(format == FORMAT_TEXT ? step_parts[index].title : step_parts[index].name);
     cells[PART_TOTAL] = cell_number(r->all.parts[index]);
     cells[PART_MEAN] = cell_number(r->all.parts[index] / r->all.split);
     cells[PART_SHARE] = cell_share(r->all.parts[index], r->all.split_ns);

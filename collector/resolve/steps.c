@@ -17,21 +17,29 @@
 #define AUTOMATIC  ((1u << STEPS_NAMED) - 1)
 #define LIST_NAMES "; 'gpuprof report --table=nvtx_sum' lists the names"
 
-static const char *const words[] = {
-    [STEPS_CALLED] = "range",      [STEPS_PROFILER] = "profiler", [STEPS_OPTIMIZER] = "optimizer",
-    [STEPS_LOADER] = "dataloader", [STEPS_GRAPH] = "graph",       [STEPS_NAMED] = "range",
-    [STEPS_NONE] = "none",
+const struct step_kind_info step_kinds[] = {
+    [STEPS_CALLED] = {"range", "gpuprof_step", "from one gpuprof_step() to the next",
+                      "the program did not call gpuprof_step() while it was recorded"},
+    [STEPS_PROFILER] = {"profiler", "profiler",
+                        "a label ProfilerStep# of the program's own profiler",
+                        "no label ProfilerStep# was recorded; it needs a profiler in the program "
+                        "and 'gpuprof run --pytorch'"},
+    [STEPS_OPTIMIZER] = {"optimizer", "optimizer",
+                         "from the end of one update to the end of the next",
+                         "no label Optimizer.step# was recorded outside the backward pass; record "
+                         "with 'gpuprof run --pytorch'"},
+    [STEPS_LOADER] = {"dataloader", "dataloader",
+                      "from the fetch of one batch to the fetch of the next",
+                      "no label enumerate(DataLoader)# was recorded; record with 'gpuprof run "
+                      "--pytorch'"},
+    [STEPS_GRAPH] = {"graph", "graph", "from one launch of the most launched graph to the next",
+                     "no graph was launched twice"},
+    [STEPS_NAMED] = {"range", "range", "a range or label with the given name", NULL},
+    [STEPS_NONE] = {"none", "none",
+                    "nothing marks them; use gpuprof_step(), --step-range=RANGE or "
+                    "'gpuprof run --pytorch'",
+                    NULL},
 };
-
-const char *step_kind_word(enum step_kind kind)
-{
-    return words[kind];
-}
-
-const char *step_kind_text(enum step_kind kind)
-{
-    return kind == STEPS_CALLED ? "gpuprof_step" : words[kind];
-}
 
 int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern)
 {
@@ -44,7 +52,7 @@ int steps_init(struct steps *s, struct walk *walk, const char *by, const char *p
     } else if (by) {
         s->wanted = 0;
         for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
-            s->wanted |= strcmp(by, words[kind]) == 0 ? 1u << kind : 0;
+            s->wanted |= strcmp(by, step_kinds[kind].word) == 0 ? 1u << kind : 0;
         if (!s->wanted) {
             s->class = s->pattern = by;
             s->wanted = 1u << STEPS_NAMED | 1u << STEPS_OPTIMIZER;
@@ -284,16 +292,6 @@ const struct step *steps_at(const struct steps *s, const struct process *p, uint
 
 enum exit_code steps_check(struct steps *s, const char *verb)
 {
-    static const char *const missing[] = {
-        [STEPS_CALLED] = "the program did not call gpuprof_step() while it was recorded",
-        [STEPS_PROFILER] = "no label ProfilerStep# was recorded; it needs a profiler in the "
-                           "program and 'gpuprof run --pytorch'",
-        [STEPS_OPTIMIZER] = "no label Optimizer.step# was recorded outside the backward pass; "
-                            "record with 'gpuprof run --pytorch'",
-        [STEPS_LOADER] =
-            "no label enumerate(DataLoader)# was recorded; record with 'gpuprof run --pytorch'",
-        [STEPS_GRAPH] = "no graph was launched twice",
-    };
     if (s->count || (!s->by && !s->pattern))
         return EXIT_OK;
     if (s->unrecorded)
@@ -303,7 +301,7 @@ enum exit_code steps_check(struct steps *s, const char *verb)
                            s->pattern);
     for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
         if (s->wanted == 1u << kind)
-            return usage_error("%s: --step-by=%s: %s", verb, s->by, missing[kind]);
+            return usage_error("%s: --step-by=%s: %s", verb, s->by, step_kinds[kind].missing);
     return usage_error("%s: --step-by: no range, label or optimizer is named '%s'" LIST_NAMES, verb,
                        s->by);
 }

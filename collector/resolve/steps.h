@@ -46,6 +46,14 @@ enum step_kind {
     STEPS_NONE
 };
 
+struct step_kind_info {
+    const char *word;       /* for --step-by, where "range" has two meanings */
+    const char *text;       /* for people */
+    const char *definition; /* what a step of that kind is */
+    const char *missing;    /* why there are none, if they were requested; NULL: not told */
+};
+extern const struct step_kind_info step_kinds[];
+
 /* Parts of a step's time. Each moment counts for the first of these that was active in the process,
  * in the order of TensorBoard's overview. */
 enum step_part {
@@ -123,12 +131,6 @@ struct consumer steps_consumer(struct steps *s);
 
 /* After the walk: makes steps from marks, frees these. 0 or GPUPROF_NO_MEMORY. (step_make.c) */
 int steps_make(struct steps *s);
-
-/* The word for --step-by; "none" for STEPS_NONE. */
-const char *step_kind_word(enum step_kind kind);
-
-/* Describes the kind for people. The word "range" of --step-by has two meanings. */
-const char *step_kind_text(enum step_kind kind);
 
 /* After completion: EXIT_OK, or EXIT_USAGE after one line if the requested kind was not found. */
 enum exit_code steps_check(struct steps *s, const char *verb);
