@@ -117,30 +117,18 @@ static int keep_all(struct run_steps *r)
     return list && r->list ? 0 : GPUPROF_NO_MEMORY;
 }
 
-/* Fails if steps were requested and none is complete: nothing else is compared instead. */
-static enum exit_code check_request(struct run_steps *r, const struct run_reading *how)
-{
-    const struct options *options = how->options;
-    bool has_request = options->step_by || options->step_range;
-    enum exit_code code = steps_check(&r->steps, how->verb);
-    if (code == EXIT_OK && has_request && !r->kept)
-        code = usage_error("%s: %s%s: no such step was recorded from start to end", how->verb,
-                           options->step_range ? "--step-range=" : "--step-by=",
-                           options->step_range ? options->step_range : options->step_by);
-    return code;
-}
-
 enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const struct run_reading *how)
 {
+    const struct options *options = how->options;
+    const char *by = options->step_by, *pattern = options->step_range;
     *r = (struct run_steps){.walk = walk};
-    int error = steps_init(&r->steps, walk, how->options->step_by, how->options->step_range);
-    struct consumer marks = steps_consumer(&r->steps);
-    if (error == 0 && walk_run(walk, NULL, &marks, 1) < 0)
-        return EXIT_ENVIRONMENT;
-    if (error == 0)
-        error = keep_all(r);
-    enum exit_code code = error == 0 ? check_request(r, how) : EXIT_ENVIRONMENT;
-    if (code == EXIT_OK && !r->kept) {
+    enum exit_code code = steps_find(&r->steps, walk, by, pattern, false, how->verb);
+    int error = code == EXIT_OK ? keep_all(r) : 0;
+    /* If steps were requested, nothing else is compared instead. */
+    if (code == EXIT_OK && error == 0 && !r->kept && (by || pattern))
+        return usage_error("%s: %s%s: no such step was recorded from start to end", how->verb,
+                           pattern ? "--step-range=" : "--step-by=", pattern ? pattern : by);
+    if (code == EXIT_OK && error == 0 && !r->kept) {
         free(r->list);
         r->list = NULL;
         r->is_whole = true;
@@ -148,8 +136,7 @@ enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const stru
         if (error == 0)
             error = keep_all(r);
     }
-    say_error(how->verb, error);
-    return error < 0 ? EXIT_ENVIRONMENT : code;
+    return error < 0 ? say_error(how->verb, error) : code;
 }
 
 void run_steps_release(struct run_steps *r)

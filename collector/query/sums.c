@@ -45,7 +45,8 @@ void sums_release(struct sums *s)
 static int sums_end(void *context)
 {
     struct sums *s = context;
-    int error = s->info->consumer.end ? s->info->consumer.end(s) : 0;
+    int (*end)(void *) = s->info->consumer.end ? s->info->consumer.end : s->info->rows.end;
+    int error = end ? end(s) : 0;
     return error < 0 ? error : sums_finish(s);
 }
 
@@ -71,22 +72,15 @@ static int take_declared(void *context, const struct rows *rows)
     return error;
 }
 
-static int end_rows(void *context)
-{
-    struct sums *s = context;
-    int error = s->info->rows.end ? s->info->rows.end(s) : 0;
-    return error < 0 ? error : sums_finish(s);
-}
-
 void sums_read_rows(struct sums *s, struct resolver *r)
 {
     const struct sums_from *from = &s->info->from;
     struct rows_reader reader = {
-        .context = s, .tables = 1u << from->table, .take = take_declared, .end = end_rows};
+        .context = s, .tables = 1u << from->table, .take = take_declared, .end = sums_end};
     if (s->info->rows.take) {
         reader = s->info->rows;
         reader.context = s;
-        reader.end = end_rows;
+        reader.end = sums_end;
     }
     if (s->info->rows.take || from->types)
         resolver_add(r, &reader);

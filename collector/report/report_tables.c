@@ -163,11 +163,6 @@ void report_tables_order(const struct report_view *v, struct table *tables, unsi
     }
 }
 
-static bool is_word(const char *word, size_t length, const char *name)
-{
-    return name && strlen(name) == length && memcmp(word, name, length) == 0;
-}
-
 static enum exit_code check_table(const struct report_view *v, const char *word, size_t length)
 {
     char text[NEAREST_TEXT_BYTES];
@@ -175,7 +170,8 @@ static enum exit_code check_table(const struct report_view *v, const char *word,
     const struct table_info *info;
     for (unsigned i = 0; (info = report_table_at(i)); i++) {
         nearest_offer(&nearest, info->name);
-        if (!is_word(word, length, info->name) && !is_word(word, length, info->old_name))
+        if (!word_is(word, length, info->name) &&
+            !(info->old_name && word_is(word, length, info->old_name)))
             continue;
         if (info->by == BY_NAME || info->by == v->by)
             return EXIT_OK;

@@ -77,11 +77,12 @@ static bool steps_is_wanted(const struct steps *s, enum step_kind kind)
     return s->wanted >> kind & 1 && kind <= s->kind;
 }
 
-/* Adds a mark, unless its kind ranks behind the present one. Returns its index + 1, 0 if there is
- * no room, or an error. */
-static int64_t add_mark(struct steps *s, enum step_kind kind, const struct event *e,
-                        const struct kernel_name *text)
+/* Adds a mark, unless its kind ranks behind the present one. Sets *place to its index + 1, or 0 if
+ * there is no room. */
+static int add_mark(struct steps *s, enum step_kind kind, const struct event *e,
+                    const struct kernel_name *text, uint32_t *place)
 {
+    *place = 0;
     if (kind < s->kind) {
         s->kind = kind;
         s->mark_count = 0;
@@ -98,7 +99,8 @@ static int64_t add_mark(struct steps *s, enum step_kind kind, const struct event
                              .order = s->mark_count};
     s->made++;
     int error = ARRAY_PUSH(s->marks, s->mark_count, &mark);
-    return error < 0 ? error : (int64_t)s->mark_count;
+    *place = error < 0 ? 0 : s->mark_count;
+    return error;
 }
 
 static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cut)
@@ -114,15 +116,6 @@ static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cu
 static bool steps_is_named(const struct steps *s, const struct kernel_name *text)
 {
     return text && steps_is_wanted(s, STEPS_NAMED) && glob_matches(s->pattern, text->shown);
-}
-
-/* Adds a mark for a range or label that begins; its `mark` is the index + 1. */
-static int open_mark(struct steps *s, enum step_kind kind, const struct event *e,
-                     const struct kernel_name *text, uint32_t *mark)
-{
-    int64_t place = add_mark(s, kind, e, text);
-    *mark = place > 0 ? (uint32_t)place : 0;
-    return place < 0 ? (int)place : 0;
 }
 
 static enum op_kind kind_of(const struct op *op)
@@ -158,10 +151,10 @@ static int close_optimizer(struct steps *s, const struct slice *slice)
     struct event e = slice->event;
     e.begin_ns = slice->op->end_ns;
     e.thread = slice->op->thread;
-    int64_t place = slice->op->mark && (!s->class || has_class(text, s->class))
-                        ? add_mark(s, STEPS_OPTIMIZER, &e, text)
-                        : 0;
-    return place < 0 ? (int)place : 0;
+    uint32_t place;
+    return slice->op->mark && (!s->class || has_class(text, s->class))
+               ? add_mark(s, STEPS_OPTIMIZER, &e, text, &place)
+               : 0;
 }
 
 /* Ends the mark, unless marks of another kind replaced it meanwhile. */
@@ -188,12 +181,12 @@ static int steps_take_label(struct steps *s, const struct slice *slice)
         return 0;
     }
     if (steps_is_named(s, text))
-        return open_mark(s, STEPS_NAMED, &slice->event, text, &op->mark);
+        return add_mark(s, STEPS_NAMED, &slice->event, text, &op->mark);
     if (kind == OP_KIND_PROFILER && steps_is_wanted(s, STEPS_PROFILER))
-        return open_mark(s, STEPS_PROFILER, &slice->event, text, &op->mark);
+        return add_mark(s, STEPS_PROFILER, &slice->event, text, &op->mark);
     if (kind == OP_KIND_LOADER && steps_is_wanted(s, STEPS_LOADER) &&
         !is_inside(s, op, OP_KIND_LOADER, OP_KIND_LOADER))
-        return open_mark(s, STEPS_LOADER, &slice->event, text, &op->mark);
+        return add_mark(s, STEPS_LOADER, &slice->event, text, &op->mark);
     return 0;
 }
 
@@ -203,7 +196,7 @@ static int steps_take_range(struct steps *s, const struct slice *slice)
     if (!steps_is_wanted(s, STEPS_NAMED) || !range->text)
         return 0;
     if (slice->change == RANGE_OPENED && steps_is_named(s, range->text))
-        return open_mark(s, STEPS_NAMED, &slice->event, range->text, &range->mark);
+        return add_mark(s, STEPS_NAMED, &slice->event, range->text, &range->mark);
     return slice->change == RANGE_CLOSED && s->kind == STEPS_NAMED
                ? end_mark(s, range->mark, range->end_ns, false)
                : 0;
@@ -212,12 +205,13 @@ static int steps_take_range(struct steps *s, const struct slice *slice)
 static int add_numbered(struct steps *s, enum step_kind kind, const struct event *e,
                         uint64_t number, bool ends)
 {
-    int64_t place = steps_is_wanted(s, kind) ? add_mark(s, kind, e, NULL) : 0;
-    if (place > 0) {
+    uint32_t place = 0;
+    int error = steps_is_wanted(s, kind) ? add_mark(s, kind, e, NULL, &place) : 0;
+    if (place) {
         s->marks[place - 1].number = number;
         s->marks[place - 1].ends = ends;
     }
-    return place < 0 ? (int)place : 0;
+    return error;
 }
 
 static int steps_take_call(struct steps *s, const struct event *e)
