@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/device_report.h"
 #include "analyse/report_make.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
@@ -20,18 +19,6 @@ char *step_text(const struct step_report *r, const struct step *step)
     if (r->processes < 2)
         return text_printf("step %" PRIu64, step->number);
     return text_printf("step %" PRIu64 " of %s", step->number, process_who(step->process, who));
-}
-
-char *step_throttled_text(const struct step_report *r, const struct step *step)
-{
-    enum throttle why;
-    uint64_t ns;
-    if (!device_report_throttle(r->report->devices, step->process, step->begin_ns, step->end_ns,
-                                &why, &ns))
-        return NULL;
-    double share = (double)ns / (double)step_ns(step);
-    return share < THROTTLED_SHARE_MIN ? NULL
-                                       : text_printf("%s %.0f%%", throttle_words[why], 100 * share);
 }
 
 /* ---- waits ---- */
@@ -109,7 +96,8 @@ int step_waits_find(struct steps *steps, struct idle *idle)
     return error;
 }
 
-const struct step *step_awaited(const struct steps *steps, const struct step *step)
+/* The step with the same number of the process that `step` waited for; NULL if there is none. */
+static const struct step *step_awaited(const struct steps *steps, const struct step *step)
 {
     uint64_t middle_ns = step->begin_ns + (step->end_ns - step->begin_ns) / 2;
     const struct step *other = step->awaited ? steps_at(steps, step->awaited, middle_ns) : NULL;
@@ -316,34 +304,11 @@ static void print_alone(const struct step_report *r, FILE *out)
     free(next);
 }
 
-/* Counts the steps of other processes that waited longest for this one, and the longest wait. */
-static uint32_t count_waiting(const struct step_report *r, const struct step *step,
-                              uint64_t *most_ns)
-{
-    uint32_t count = 0;
-    *most_ns = 0;
-    for (uint32_t i = 0; i < r->steps.count; i++) {
-        const struct step *other = &r->steps.list[i];
-        if (other->awaited != step->process || other->number != step->number ||
-            step_awaited(&r->steps, other) != step)
-            continue;
-        count++;
-        *most_ns = other->awaited_ns > *most_ns ? other->awaited_ns : *most_ns;
-    }
-    return count;
-}
-
 /* Prints which rank the slowest step and the median step waited for. */
 static void print_waits(const struct step_report *r, FILE *out)
 {
     char *slowest = step_wait_text(r->differs.compared[1]);
     char *median = step_wait_text(r->differs.compared[0]);
-    uint64_t most_ns;
-    uint32_t waiting = count_waiting(r, r->differs.compared[1], &most_ns);
-    char time[UNIT_TEXT_BYTES];
-    if (waiting)
-        fprintf(out, "  %u other%s waited for it, %s at most\n", waiting, plural_end(waiting),
-                time_text(time, most_ns));
     if (slowest)
         fprintf(out, "  waited for: %s in the slowest step, %s in the median step\n", slowest,
                 median ? median : "nobody");
@@ -362,13 +327,6 @@ static void changes_before(const struct table *t, FILE *out)
             median ? median : "?", time_text(b, step_ns(r->differs.compared[0])));
     free(slowest);
     free(median);
-    char *throttled = step_throttled_text(r, r->differs.compared[1]),
-         *usual = step_throttled_text(r, r->differs.compared[0]);
-    if (throttled)
-        fprintf(out, "  throttled: %s of the slowest step, %s of the median step\n", throttled,
-                usual ? usual : "less than 5%");
-    free(throttled);
-    free(usual);
     print_waits(r, out);
     print_alone(r, out);
 }

@@ -106,9 +106,6 @@ int step_differences_list(struct step_differences *d);
 /* Finds which process each step waited for. `idle`, finished, may be NULL. 0 or an error. */
 int step_waits_find(struct steps *steps, struct idle *idle);
 
-/* The step with the same number of the process that `step` waited for; NULL if there is none. */
-const struct step *step_awaited(const struct steps *steps, const struct step *step);
-
 /* True if `step` was within a hundredth as long as the one that it waited for. Reports then name
  * that one, which waited less itself. */
 bool step_has_only_waited(const struct steps *steps, const struct step *step);
@@ -132,9 +129,7 @@ static inline uint64_t step_ns(const struct step *s)
 extern const struct table_info step_tables[STEP_TABLES];
 extern const struct table_info step_changes_table;
 
-/* New text: "step 17", or "step 17 of rank 3" with several processes; and "power 34%". NULL if out
- * of memory, or if there is no throttling worth a mention. */
+/* New text: "step 17", or "step 17 of rank 3" with several processes; NULL: no memory. */
 char *step_text(const struct step_report *r, const struct step *step);
-char *step_throttled_text(const struct step_report *r, const struct step *step);
 
 #endif

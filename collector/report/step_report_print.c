@@ -262,15 +262,15 @@ static void fill_devices(const struct step_report *r, const struct step *step,
         cells[ENERGY].estimated = true;
         cells[ENERGY_ERROR] = cell_number(curve_whole(ceil(energy.error)));
     }
-    if (format == FORMAT_TEXT) {
-        char *text = step_throttled_text(r, step);
-        if (text)
-            cells[THROTTLED_BY] = cell_owned(text);
-    } else if (device_report_throttle(r->report->devices, step->process, step->begin_ns,
-                                      step->end_ns, &why, &ns)) {
-        cells[THROTTLED] = cell_number(ns);
+    if (!device_report_throttle(r->report->devices, step->process, step->begin_ns, step->end_ns,
+                                &why, &ns))
+        return;
+    double share = (double)ns / (double)step_ns(step);
+    cells[THROTTLED] = cell_number(ns);
+    if (format != FORMAT_TEXT)
         cells[THROTTLED_BY] = cell_text(throttle_words[why]);
-    }
+    else if (share >= THROTTLED_SHARE_MIN)
+        cells[THROTTLED_BY] = cell_printf("%s %.0f%%", throttle_words[why], 100 * share);
 }
 
 /* Fills the rank that the process waited for. */

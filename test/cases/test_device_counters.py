@@ -352,8 +352,7 @@ def test_throttled(run_verb, make_records, counted):
         if truth > 100 * MS:
             assert row["throttled_by"] == why
     text = run_verb("report", "--table=steps", folder).stdout
-    assert re.search("throttled: power (9[89]|100)% of the slowest step, less than 5% of the",
-                     text)
+    assert re.search(r"\bpower (9[89]|100)% ", text)
     screen = run_verb("report", folder).stdout
     share, = re.findall(rf"throttled  power (\S+)% of the time, rank {RANK}, GPU 0", screen)
     assert float(share) == pytest.approx(100 * 2 / 13.9, abs=0.5)

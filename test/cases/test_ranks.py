@@ -391,7 +391,7 @@ def test_whom_the_slowest_step_waited_for(run_verb, make_gpu):
     slowest = re.findall(r"29.030 ms +slowest: step (\d+) of rank (\d)\n", text)
     assert slowest == [("2", "1"), ("5", "1"), ("8", "1")]  # the other ranks' have only waited
     assert "difference between the slowest step, step 2 of rank 1 (" in text
-    assert "\n  3 others waited for it, 20.000 ms at most\n  its ranges and calls: " in text
+    assert "\n  its ranges and calls: " in text
     assert re.search(r" batches +waited for  which\n", text)
     assert re.search(r"\n.*   29.030 ms .*    rank 1, 20.000 ms  step 2 of rank 3\n", text)
     assert re.search(r"\n.*   29.030 ms .* 0 +step 2 of rank 1\n", text)  # it waited for nobody
@@ -436,9 +436,8 @@ def test_who_is_named_for_the_slowest_step(more, named, run_verb, make_records):
     next_line, = (line for line in text.splitlines() if "ranges and calls" in line)
     assert " --step=3 --rank=1 " in next_line
     assert next_line.startswith("  its " if named else "  rank 1's ")
-    waited = "1 other waited for it, 20.000 ms at most" if named else \
-        "waited for: rank 1, 20.000 ms in the slowest step, nobody in the median step"
-    assert f"\n  {waited}\n" in text
+    waited = "\n  waited for: rank 1, 20.000 ms in the slowest step, nobody in the median step\n"
+    assert (waited in text) != named
     assert f"(step 3 of rank {named})" in " ".join(run_verb("report", folder).stdout.split())
     steps = json.loads(run_verb("report", "--format=json", folder).stdout)["overview"]["steps"]
     assert (steps["slowest_number"], steps["slowest_pid"], steps["slowest_ns"]) == \
