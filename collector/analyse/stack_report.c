@@ -321,10 +321,9 @@ static void print_notes(const struct table *t, FILE *out)
                 "gpuprof run --backtrace=launch,copy,graph_launch records a stack for all of it\n");
     if (is_of_lines(t))
         fprintf(out,
-                "a call counts for its innermost line of Python%s, and under \"all\" for each %s"
-                "line that led to it\n",
-                r->is_mine ? " outside of installed packages and Python's own library" : "",
-                r->is_mine ? "such " : "");
+                "a call counts for its innermost line%s, and under \"all\" for each line that "
+                "led to it\n",
+                r->is_mine ? " of your own code" : "");
     if (r->total.samples)
         fprintf(out, STACK_SAMPLES_NOTE);
     stack_report_print_missing_reasons(r, is_of_lines(t), out);

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "read/process.h"
 #include "report/overview.h"
-#include "report/part_report.h"
 #include "report/report.h"
 #include "resolve/missing_reason.h"
 #include "table/screen.h"
@@ -58,17 +57,6 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
     }
 }
 
-/* Says what a combination of parts lacks. */
-static void print_missing(const struct report *r, FILE *out)
-{
-    char text[PART_MISSING_BYTES];
-    if (r->missing)
-        fprintf(
-            out,
-            "not available when parts are combined: %s; run 'gpuprof report' on the recordings\n",
-            part_report_missing(r->missing, text));
-}
-
 /* Prints the first screen; with --full also each process, and where its rows come from. */
 static int print_recording(const struct report *r, const struct report_view *v, FILE *out)
 {
@@ -76,7 +64,6 @@ static int print_recording(const struct report *r, const struct report_view *v, 
     int error = overview_init(&o, r);
     if (error < 0)
         return error;
-    print_missing(r, out);
     if (v->by > BY_RANGE)
         overview_print_head(&o, &v->how, out);
     else

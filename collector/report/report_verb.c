@@ -51,7 +51,7 @@ static struct step_request request_of(const struct options *options, const struc
                                  .samples = own->step_samples};
 }
 
-/* Returns an error if a named table is incomplete in these parts. */
+/* Says what parts lack. Returns an error if a named table is incomplete in these. */
 static enum exit_code check_missing(const struct report *r, const struct report_view *view)
 {
     const struct table_info *info;
@@ -63,17 +63,11 @@ static enum exit_code check_missing(const struct report *r, const struct report_
                                "%s; run 'gpuprof report' on the recordings",
                                info->name, part_report_missing(missing, text));
     }
-    return EXIT_OK;
-}
-
-/* Says what parts lack, if no table was named. */
-static void say_missing(const struct report *r, const struct report_view *view)
-{
-    char text[PART_MISSING_BYTES];
-    if (!view->tables && view->format != FORMAT_TEXT && r->missing)
+    if (!view->tables && r->missing)
         message("report: not available when parts are combined: %s; run 'gpuprof report' on the "
                 "recordings",
                 part_report_missing(r->missing, text));
+    return EXIT_OK;
 }
 
 static void say_few_times(void)
@@ -95,10 +89,7 @@ static enum exit_code show_combination(struct combination *c, const struct optio
     enum exit_code code = check_missing(&c->report, view);
     if (code == EXIT_OK)
         code = report_print(&c->report, view, options, NULL);
-    if (code != EXIT_OK)
-        return code;
-    say_missing(&c->report, view);
-    return walk_verdict(&c->report.walk, options->strict);
+    return code == EXIT_OK ? walk_verdict(&c->report.walk, options->strict) : code;
 }
 
 struct named_parts {

@@ -308,7 +308,7 @@ def test_trouble_with_memory(run_verb, make_gpu):
     parts = make_parts(run_verb, make_gpu("train", 2, 150), 2)
     said = ("not available when parts are combined: memory problems (also in 'gpuprof memory'); "
             "run 'gpuprof report' on the recordings\n")
-    assert said in run_verb("report", "--combine", *parts).stdout
+    assert said in run_verb("report", "--combine", *parts).stderr
     assert said in run_verb("report", "--combine", "--format=csv", *parts).stderr
 
 

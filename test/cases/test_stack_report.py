@@ -201,7 +201,7 @@ def test_whose_a_line_is(run_verb, make_stacks):
     assert [row["file"] for row in rows if row["only_libraries"]] == [None]
     text = run_verb("report", "--mine", folder).stdout
     assert "7 ns            1" in text and "  (lines of libraries alone)\n" in text
-    assert "outside of installed packages and Python's own library" in text
+    assert "innermost line of your own code" in text
 
 
 def test_lines_of_a_program_without_python(run_verb, make_stacks):
