@@ -99,15 +99,14 @@ static const char *path_in(const char *folder, char *path)
 
 struct kept_finding {
     struct finding finding;
-    struct finding_row *rows; /* a view, or owned */
     uint32_t kind;
 };
 
-static const struct part_field row_fields[] = {PART(struct finding_row, name, .is_needed = true),
-                                               PART(struct finding_row, count),
-                                               PART(struct finding_row, at_ns),
-                                               PART(struct finding_row, bytes),
-                                               {0}};
+#define ROW_FIELDS(row)                                                                            \
+    PART(struct kept_finding, finding.rows[row].name),                                             \
+        PART(struct kept_finding, finding.rows[row].count),                                        \
+        PART(struct kept_finding, finding.rows[row].at_ns),                                        \
+        PART(struct kept_finding, finding.rows[row].bytes)
 
 static const struct part_field finding_fields[] = {
     PART(struct kept_finding, kind, .below = FINDING_KINDS),
@@ -117,16 +116,19 @@ static const struct part_field finding_fields[] = {
     PART(struct kept_finding, finding.device),
     PART(struct kept_finding, finding.devices),
     PART(struct kept_finding, finding.where),
-    PART_LIST(struct kept_finding, rows, finding.row_count, row_fields, .below = FINDING_ROWS + 1),
+    PART(struct kept_finding, finding.row_count, .below = FINDING_ROWS + 1),
+    ROW_FIELDS(0),
+    ROW_FIELDS(1),
+    ROW_FIELDS(2),
     {0}};
+_Static_assert(FINDING_ROWS == 3, "each row has its fields");
 
 static void put_findings(struct part *p, const struct findings *f)
 {
     for (uint32_t i = 0; i < f->count; i++) {
-        struct kept_finding row = {.finding = f->list[i]};
-        row.rows = row.finding.rows;
-        row.kind = (uint32_t)(row.finding.kind - finding_kinds);
-        if (row.finding.bytes) /* findings about time have no bytes */
+        const struct finding *finding = &f->list[i];
+        struct kept_finding row = {*finding, (uint32_t)(finding->kind - finding_kinds)};
+        if (finding->bytes) /* findings about time have no bytes */
             part_put_row(p, finding_fields, &row);
     }
     part_put_end(p);
@@ -136,24 +138,17 @@ int report_cache_memory(struct report_cache *k, struct combination *c)
 {
     struct part *p = &k->head;
     struct findings *f = c->report.findings;
-    struct kept_finding row = {0};
     p->processes = c->rec.processes;
     p->process_count = c->rec.count;
-    for (; part_get_row(p, finding_fields, &row); row = (struct kept_finding){0}) {
-        struct finding *to = &f->list[f->count];
-        p->has_failed |= f->count == FINDING_KINDS;
-        if (p->has_failed)
-            break;
-        *to = row.finding;
-        to->kind = &finding_kinds[row.kind];
-        memcpy(to->rows, row.rows, to->row_count * sizeof *to->rows);
-        free(row.rows);
-        f->count++;
+    for (bool has_row = true; has_row && f->count < FINDING_KINDS;) {
+        struct kept_finding row = {0};
+        has_row = part_get_row(p, finding_fields, &row);
+        row.finding.kind = &finding_kinds[row.kind];
+        for (uint32_t i = 0; i < row.finding.row_count; i++)
+            p->has_failed |= !row.finding.rows[i].name;
+        f->list[f->count] = row.finding; /* freed with the others, also after a failure */
+        f->count += has_row || p->has_failed;
     }
-    for (uint32_t i = 0; row.rows && i < row.finding.row_count; i++)
-        free(row.rows[i].name);
-    free(row.rows);
-    free(row.finding.where);
     findings_sort(f);
     c->report.missing &= ~(unsigned)PART_MEMORY;
     return p->is_short                           ? GPUPROF_NO_MEMORY
