@@ -271,7 +271,8 @@ int reported_stacks_find(struct survey *survey, const char *symbol_folder,
     if (!wanted)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
-        stack = stack_table_stack(t, list[i]->process->index, list[i]->stack);
+        stack =
+            list[i]->stack ? stack_table_stack(t, list[i]->process->index, list[i]->stack) : NULL;
         for (uint32_t n = stack ? stack->frame : 0; n; n = t->frames[n - 1].parent)
             wanted[n - 1] = true;
     }
@@ -279,7 +280,8 @@ int reported_stacks_find(struct survey *survey, const char *symbol_folder,
     for (uint32_t i = 0; error == 0 && i < count; i++) {
         struct reported_stack *s = list[i];
         uint32_t node = 0;
-        error = call_tree_stack(&tree, 0, s->process->index, s->stack, NULL, &node);
+        if (s->stack)
+            error = call_tree_stack(&tree, 0, s->process->index, s->stack, NULL, &node);
         if (!node)
             continue;
         s->is_python = is_python(&tree, node);

@@ -6,7 +6,6 @@
 
 #include "analyse/findings.h"
 #include "analyse/idle.h"
-#include "analyse/step_report.h"
 #include "api/api.h"
 #include "base/message.h"
 #include "error.h"
@@ -122,15 +121,6 @@ ANALYSIS_DOES(end_cost, cost_report_init(&r->cost, r->rec))
 ANALYSIS_FREES(release_cost, free(r->cost.steps))
 
 const struct analysis cost_analysis = {.uses = USE_PARTS, .end = end_cost, .release = release_cost};
-
-static int end_piece(struct report *r)
-{
-    if (r->marks && r->selection)
-        selection_keep_steps(r->selection, r->marks);
-    return r->marks ? step_waits_find(r->marks, r->idle) : 0;
-}
-
-const struct analysis piece_analysis = {.end = end_piece};
 
 static int end_ranks(struct report *r)
 {

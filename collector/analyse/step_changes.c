@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "error.h"
 #include "read/process.h"
+#include "resolve/selection.h"
 
 char *step_text(const struct step_report *r, const struct step *step)
 {
@@ -95,6 +96,15 @@ int step_waits_find(struct steps *steps, struct idle *idle)
     free(sums.waited);
     return error;
 }
+
+static int end_piece(struct report *r)
+{
+    if (r->marks && r->selection)
+        selection_keep_steps(r->selection, r->marks);
+    return r->marks ? step_waits_find(r->marks, r->idle) : 0;
+}
+
+const struct analysis piece_analysis = {.end = end_piece};
 
 /* The step with the same number of the process that `step` waited for; NULL if there is none. */
 static const struct step *step_awaited(const struct steps *steps, const struct step *step)

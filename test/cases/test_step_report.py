@@ -511,12 +511,11 @@ def test_none(tester):
                "graph": "no graph was launched twice"}
     for by, why in missing.items():
         assert tester.refused(f"--step-by={by}") == f"gpuprof: report: --step-by={by}: {why}\n"
+    lists = "; 'gpuprof report --table=nvtx_sum' lists the names\n"
     assert tester.refused("--step-by=Lion") == \
-        "gpuprof: report: --step-by: no range, label or optimizer is named 'Lion'; 'gpuprof "
-        "report --table=nvtx_sum' lists the names\n"
+        "gpuprof: report: --step-by: no range, label or optimizer is named 'Lion'" + lists
     assert tester.refused("--step-range=iteration *") == \
-        "gpuprof: report: --step-range: no range or label is named 'iteration *'; 'gpuprof "
-        "report --table=nvtx_sum' lists the names\n"
+        "gpuprof: report: --step-range: no range or label is named 'iteration *'" + lists
 
 
 def test_the_first_that_applies(tester):
