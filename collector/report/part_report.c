@@ -172,32 +172,29 @@ int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32
 /* Reports a fault of a part, unless the combination is quiet. */
 #define WRONG(c, ...) ((c)->is_quiet ? EXIT_USAGE : usage_error("report: " __VA_ARGS__))
 
-/* Checks that the parts are one complete set without duplicates, and sorts them by number. */
+static int compare_parts(const void *left, const void *right)
+{
+    const struct part *a = left, *b = right;
+    return ORDER(a->index, b->index);
+}
+
+/* Sorts the parts by number, and checks that they are one complete set without duplicates. */
 static enum exit_code check_set(struct combination *c)
 {
-    const struct part *first = &c->parts[0];
-    struct part *sorted = calloc(first->count, sizeof *sorted);
-    enum exit_code code = sorted ? EXIT_OK : say_error("report", GPUPROF_NO_MEMORY);
-    for (uint32_t i = 0; code == EXIT_OK && i < c->part_count; i++) {
-        struct part *p = &c->parts[i];
-        if (strcmp(p->set, first->set) != 0 || p->count != first->count || sorted[p->index].path)
-            code = WRONG(c,
+    const struct part first = c->parts[0];
+    qsort(c->parts, c->part_count, sizeof *c->parts, compare_parts);
+    for (uint32_t i = 0; i < c->part_count || i < first.count; i++) {
+        const struct part *p = i < c->part_count ? &c->parts[i] : NULL;
+        if (!p || p->index > i)
+            return WRONG(c, "part %u of %u (they count from 0 on) is missing; name all of them", i,
+                         first.count);
+        if (p->index < i || p->count != first.count || strcmp(p->set, first.set) != 0)
+            return WRONG(c,
                          "%s is part %u of %u, which does not fit %s: name each part of one set "
                          "once, all made of the same files",
-                         p->path, p->index, p->count, first->path);
-        else
-            sorted[p->index] = *p;
+                         p->path, p->index, p->count, first.path);
     }
-    for (uint32_t i = 0; code == EXIT_OK && i < first->count; i++)
-        if (!sorted[i].path)
-            code = WRONG(c,
-                         "part %u of %u (they count from 0 on) is missing: %u of them are there; "
-                         "name all of them",
-                         i, first->count, c->part_count);
-    if (code == EXIT_OK)
-        memcpy(c->parts, sorted, c->part_count * sizeof *sorted);
-    free(sorted);
-    return code;
+    return EXIT_OK;
 }
 
 static int part_report_start(struct combination *c)
