@@ -348,22 +348,16 @@ static unsigned priority(const struct thread_span *s)
     return s->kind == DID_GC ? 2 : s->kind == DID_GIL;
 }
 
-/* The open span with the highest priority; among equal ones the last to begin. */
-static const struct thread_span *most_telling(const struct way *w)
-{
-    const struct thread_span *best = w->open[0];
-    for (unsigned i = 1; i < w->count; i++)
-        best = priority(w->open[i]) >= priority(best) ? w->open[i] : best;
-    return best;
-}
-
+/* Reports the open span with the highest priority; among equal ones the last to begin. */
 static void go_on(struct way *w, uint64_t to_ns)
 {
     while (w->count && w->at_ns < to_ns) {
-        const struct thread_span *best = most_telling(w);
+        const struct thread_span *best = w->open[0];
         uint64_t end_ns = to_ns;
-        for (unsigned i = 0; i < w->count; i++)
+        for (unsigned i = 0; i < w->count; i++) {
+            best = priority(w->open[i]) >= priority(best) ? w->open[i] : best;
             end_ns = min_of(w->open[i]->end_ns, end_ns);
+        }
         if (end_ns > w->at_ns)
             thread_time_report(w, best, end_ns);
         w->at_ns = max_of(end_ns, w->at_ns);

@@ -15,6 +15,12 @@
 
 #define TITLE_BYTES 1024
 
+/* The wait of a thread that ends last, of those so far. */
+struct open_wait {
+    uint64_t end_ns;
+    uint32_t row; /* number of the row; 0: no stack */
+};
+
 int stack_costs_init(struct stack_costs *s, struct walk *walk)
 {
     struct recording *rec = walk->rec;
@@ -23,7 +29,8 @@ int stack_costs_init(struct stack_costs *s, struct walk *walk)
     s->stackless = calloc(rec->count + 1u, sizeof *s->stackless);
     s->roots = calloc(rec->count + rec->thread_count + 1u, sizeof *s->roots);
     s->pythonic = calloc(rec->count + 1u, sizeof *s->pythonic);
-    if (!s->stackless || !s->roots || !s->pythonic)
+    s->open = calloc(rec->thread_count + 1u, sizeof *s->open);
+    if (!s->stackless || !s->roots || !s->pythonic || !s->open)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
         s->pythonic[i] = process_has(rec->processes[i], "python");
@@ -84,16 +91,10 @@ static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *w
 
 /* ---- waits ---- */
 
-/* The wait of a thread that ends last, of those so far. */
-struct open_wait {
-    uint64_t end_ns;
-    uint32_t row; /* number of the row; 0: no stack */
-};
-
 /* The wait of the thread at that time; NULL: none. */
 static struct open_wait *open_wait(struct stack_costs *s, const struct thread *t, uint64_t at_ns)
 {
-    struct open_wait *wait = s->open && t ? &s->open[t->index] : NULL;
+    struct open_wait *wait = t ? &s->open[t->index] : NULL;
     return wait && wait->end_ns > at_ns ? wait : NULL;
 }
 
@@ -132,10 +133,6 @@ static int stack_costs_take_wait(struct stack_costs *s, const struct slice *slic
                             .work = {r->type, r->code}};
     if (r->type == RECORD_GIL && r->code != GIL_WAITED && r->code != GIL_STOPPED)
         return 0;
-    if (!s->open)
-        s->open = calloc(s->rec->thread_count + 1u, sizeof *s->open);
-    if (!s->open)
-        return GPUPROF_NO_MEMORY;
     int error = add_wait(s, &row, ns, &number);
     if (error < 0)
         return error;

@@ -69,7 +69,7 @@ struct stack_costs {
     bool split_work;        /* work has nodes below the calls */
     bool has_samples;       /* samples count */
     bool has_waits;         /* waits count */
-    struct open_wait *open; /* owned, by thread index; NULL: none so far */
+    struct open_wait *open; /* owned, by thread index */
 };
 
 /*
