@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "error.h"
+#include "base/memory.h"
 
 #define ITEMS_FIRST 8u
 
@@ -12,13 +12,10 @@ bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t fir
     void *list;
     memcpy(&list, items, sizeof list); /* `items` points to a pointer of some type */
     if (*capacity > UINT32_MAX / 2)
-        return false;
-    uint32_t wanted = *capacity ? 2 * *capacity : first;
-    list = reallocarray(list, wanted, item_bytes);
-    if (!list)
-        return false;
+        memory_missing();
+    *capacity = *capacity ? 2 * *capacity : first;
+    list = memory_resize(list, *capacity, item_bytes);
     memcpy(items, &list, sizeof list);
-    *capacity = wanted;
     return true;
 }
 
@@ -27,12 +24,10 @@ int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item)
     char *items;
     memcpy(&items, list, sizeof items);
     if (*count > UINT32_MAX / 2)
-        return GPUPROF_NO_MEMORY;
+        memory_missing();
     if ((*count & (*count - 1)) == 0) { /* *count is 0 or a power of two: the list may be full */
-        uint32_t wanted = 2 * *count > ITEMS_FIRST ? 2 * *count : ITEMS_FIRST;
-        items = reallocarray(items, wanted, item_bytes);
-        if (!items)
-            return GPUPROF_NO_MEMORY;
+        items =
+            memory_resize(items, 2 * *count > ITEMS_FIRST ? 2 * *count : ITEMS_FIRST, item_bytes);
         memcpy(list, &items, sizeof items);
     }
     if (item)
@@ -48,11 +43,9 @@ void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_byte
     if (index < *count)
         return items;
     uint32_t wanted = index < UINT32_MAX / 2 ? 2 * index + 64 : UINT32_MAX;
-    char *grown = reallocarray(items, wanted, item_bytes);
-    if (grown) {
-        memset(grown + *count * item_bytes, 0, (wanted - *count) * item_bytes);
-        *count = wanted;
-    }
+    char *grown = memory_resize(items, wanted, item_bytes);
+    memset(grown + *count * item_bytes, 0, (wanted - *count) * item_bytes);
+    *count = wanted;
     return grown;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow, sorting of numbers, and binary search in sorted arrays. */
+/* Arrays that grow (see memory.h: without memory the program ends), sorting of numbers, and binary
+ * search in sorted arrays. */
 #ifndef GPUPROF_COLLECTOR_ARRAY_H
 #define GPUPROF_COLLECTOR_ARRAY_H
 
@@ -10,8 +11,7 @@
 
 /*
  * Makes sure that `items`, malloc'ed memory for `capacity` items, has room for one more than
- * `count`. Doubles it if not; the first allocation has `first` items. Returns false without memory;
- * nothing has changed then.
+ * `count`. Doubles it if not; the first allocation has `first` items. Returns true.
  */
 #define ARRAY_ROOM(items, count, capacity, first)                                                  \
     ((count) < (capacity) || array_grow(&(items), &(capacity), sizeof *(items), first))
@@ -20,15 +20,14 @@ bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t fir
 
 /*
  * Appends *item (NULL: zeros) to the *count items of *list. Only this function may grow the list,
- * as it derives the allocated size from *count. Returns 0 or GPUPROF_NO_MEMORY, which changes
- * nothing.
+ * as it derives the allocated size from *count. Returns 0.
  */
 int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item);
 #define ARRAY_PUSH(list, count, item)                                                              \
     array_push(&(list), &(count), sizeof *(list), 1 ? (item) : (list))
 
 /* Grows `items`, malloc'ed memory for *count items, so that it includes item `index`; new items are
- * zeroed. Returns NULL without memory, and nothing has changed then. */
+ * zeroed. */
 void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_bytes);
 
 /* Returns how many of `count` items have at most `most` in `member`: the index of the first item

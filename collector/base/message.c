@@ -17,6 +17,8 @@
 
 #define MESSAGE_BYTES_MAX 4096
 
+_Static_assert((int)EXIT_ENVIRONMENT == EXIT_FAILURE, "memory.c ends with it");
+
 static void message_print_line(const char *format, va_list list)
 {
     char text[MESSAGE_BYTES_MAX];

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocation that never fails: without memory, the program prints one line and ends with exit
+ * code 1 (EXIT_ENVIRONMENT). An incomplete output file is never given its name, and a parent of
+ * worker processes reports the line. Callers bound what a file may ask for before they ask here.
+ */
+#ifndef GPUPROF_COLLECTOR_MEMORY_H
+#define GPUPROF_COLLECTOR_MEMORY_H
+
+#include <stddef.h>
+
+/* Returns zeroed memory that the caller frees; NULL only for 0 items. */
+void *memory_new(size_t count, size_t item_bytes);
+
+/* Like reallocarray; `items` is not valid afterwards. */
+void *memory_resize(void *items, size_t count, size_t item_bytes);
+
+/* Returns a copy of the text, or NULL for NULL; the caller frees it. */
+char *memory_text(const char *text);
+
+/* Prints the line and ends the program. */
+_Noreturn void memory_missing(void);
+
+/* For memory from other functions: returns `memory`, which is not NULL. */
+static inline void *memory_from(void *memory)
+{
+    if (!memory)
+        memory_missing();
+    return memory;
+}
+
+#endif
