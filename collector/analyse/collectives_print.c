@@ -291,8 +291,7 @@ static void fill_place(const struct pending_row *row, struct cell *cells)
         cells[STACK_AGO] = cell_number(ago(row, place->stack_ns));
 }
 
-static void collectives_print_fill_row(const struct table *t, uint32_t index,
-                                       enum report_format format, struct cell *cells)
+static void collectives_print_fill_row(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct pending_row *row = table_item(t, index);
     const struct pending_collective *p = row->pending;
@@ -300,7 +299,7 @@ static void collectives_print_fill_row(const struct table *t, uint32_t index,
     const struct collective_call *call = row->call ? row->call : p->call;
     const char *name = call ? call->function->name : "collective";
     cells[NAME] =
-        format == FORMAT_TEXT ? cell_owned(collectives_print_row_text(row)) : cell_text(name);
+        t->format == FORMAT_TEXT ? cell_owned(collectives_print_row_text(row)) : cell_text(name);
     cells[STATE] = cell_text(states[row->state]);
     cells[FUNCTION] = cell_text(name);
     if (call && !collectives_is_made(of->kind)) {

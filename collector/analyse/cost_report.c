@@ -123,26 +123,24 @@ static const struct column class_columns[COLUMNS] = {
                .doc = "total as a share of the threads' time, or of one CPU"},
 };
 
-static void classes_begin(struct table *t, enum report_format format)
+static void classes_begin(struct table *t)
 {
     const struct cost_report *c = t->source;
     t->count = COST_COUNT;
-    t->is_there = c->worst || c->step_count || format == FORMAT_JSON;
+    t->is_there = c->worst || c->step_count || t->format == FORMAT_JSON;
 }
 
-static bool has_class(const struct table *t, uint32_t index, enum report_format format)
+static bool has_class(const struct table *t, uint32_t index)
 {
     const struct cost_row *row = &((const struct cost_report *)t->source)->rows[index];
-    (void)format;
     return row->count || row->total_ns;
 }
 
-static void fill_class(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void fill_class(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct cost_report *c = t->source;
     const struct cost_row *row = &c->rows[index];
-    bool is_text = format == FORMAT_TEXT;
+    bool is_text = t->format == FORMAT_TEXT;
     cells[NAME] = cell_text(is_text ? cost_infos[index].meaning : cost_infos[index].name);
     if (row->count || !is_text)
         cells[COUNT] = cell_number(row->count);
@@ -247,13 +245,12 @@ static char *step_line(const struct cost_report *c, const struct step_taken *tak
                        100 * (double)s->budget / COST_PER_MILLION);
 }
 
-static void cost_report_fill_step(const struct table *t, uint32_t index, enum report_format format,
-                                  struct cell *cells)
+static void cost_report_fill_step(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct cost_report *c = t->source;
     const struct step_down *s = c->steps[index].step;
     cells[STEP_NAME] =
-        format == FORMAT_TEXT ? cell_owned(step_line(c, &c->steps[index])) : cell_text(s->text);
+        t->format == FORMAT_TEXT ? cell_owned(step_line(c, &c->steps[index])) : cell_text(s->text);
     cells[STEP_SHARE] = cell_real((double)s->share / COST_PER_MILLION);
     cells[BUDGET] = cell_real((double)s->budget / COST_PER_MILLION);
 }

@@ -223,11 +223,11 @@ static const struct column columns[] = {
                   .doc = "1: a counter restarted meanwhile, so earlier energy is lost"},
 };
 
-static void energy_report_begin(struct table *t, enum report_format format)
+static void energy_report_begin(struct table *t)
 {
     const struct energy_report *e = t->source;
     t->count = e ? e->count : 0;
-    t->is_there = t->count || format == FORMAT_JSON ||
+    t->is_there = t->count || t->format == FORMAT_JSON ||
                   (e && (e->devices->count || e->devices->missing_reason_count));
 }
 
@@ -275,16 +275,15 @@ static void fill_figures(const struct energy_row *row, enum report_format format
     cells[AT_LEAST] = cell_known(is_known, row->at_least);
 }
 
-static void energy_report_fill(const struct table *t, uint32_t index, enum report_format format,
-                               struct cell *cells)
+static void energy_report_fill(const struct table *t, uint32_t index, struct cell *cells)
 {
     static const char *const kinds[] = {"run", "step", "range"};
     const struct energy_row *row = table_item(t, index);
     cells[NAME] = energy_report_name(row);
     cells[KIND] = cell_text(kinds[row->kind]);
-    if (!row->left_out && format == FORMAT_TEXT)
+    if (!row->left_out && t->format == FORMAT_TEXT)
         cells[LEFT_OUT] = (struct cell){0};
-    fill_figures(row, format, cells);
+    fill_figures(row, t->format, cells);
 }
 
 /* Is the energy counter missing, or everything? */

@@ -227,8 +227,7 @@ static struct cell printed(const struct findings *f, const struct finding *found
     return cell_owned(new_text_end(&text, out));
 }
 
-static void findings_print_fill_row(const struct table *t, uint32_t index,
-                                    enum report_format format, struct cell *cells)
+static void findings_print_fill_row(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct findings *f = t->source;
     const struct finding *found = &f->list[index];
@@ -236,15 +235,15 @@ static void findings_print_fill_row(const struct table *t, uint32_t index,
     cells[TITLE] = cell_text(finding_title(found));
     if (found->bytes)
         cells[SHARE] = cell_share(found->bytes, found->of_bytes);
-    if (found->bytes && format == FORMAT_TEXT)
+    if (found->bytes && t->format == FORMAT_TEXT)
         cells[NS] = cell_owned(strdup(bytes_text(text, found->bytes)));
     if (found->process->is_of_several && found->process->job != JOB_NONE)
         cells[JOB] = cell_number(found->process->job);
     cells[ADVICE] = cell_owned(finding_advice(found));
     cells[NEXT] = cell_owned(finding_next_line(f, found));
-    if (format == FORMAT_JSON)
+    if (t->format == FORMAT_JSON)
         cells[EVIDENCE] = printed(f, found, put_evidence);
-    if (format == FORMAT_TEXT)
+    if (t->format == FORMAT_TEXT)
         cells[TITLE] = printed(f, found, findings_print_put_text);
 }
 

@@ -50,14 +50,12 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
 };
 #undef ROW
 
-static void fill_device(const struct table *t, uint32_t index, enum report_format format,
-                        struct cell *cells)
+static void fill_device(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct idle_device *device = &((const struct idle *)t->source)->devices[index];
     uint64_t window_ns = device->end_ns - device->begin_ns;
     uint64_t start_up_ns = device->causes[IDLE_START_UP];
     char who[RANK_TITLE_BYTES];
-    (void)format;
     cells[DEVICE] = cell_printf("%s, GPU %llu", process_who(device->process, who),
                                 (unsigned long long)device->device);
     cells[WINDOW] = cell_number(window_ns);
@@ -101,8 +99,7 @@ static const struct column place_columns[] = {
                      .doc = "the GPU of the longest gap"},
 };
 
-static void idle_print_fill_place(const struct table *t, uint32_t index, enum report_format format,
-                                  struct cell *cells)
+static void idle_print_fill_place(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct idle *d = t->source;
     const struct idle_total *total = &d->totals.list[index];
@@ -114,7 +111,7 @@ static void idle_print_fill_place(const struct table *t, uint32_t index, enum re
     cells[LONGEST] = cell_number(row->longest_ns);
     /* A gap that begins with the process begins before the first event. */
     cells[AT] =
-        row->longest_at_ns < origin_ns && format == FORMAT_TEXT
+        row->longest_at_ns < origin_ns && t->format == FORMAT_TEXT
             ? cell_text("the start")
             : cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
     cells[RANK] = cells[LONGEST_RANK] = cell_text(process_rank(device->process));

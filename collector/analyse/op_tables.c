@@ -262,10 +262,10 @@ const struct sums_info labels_sums = {
 /* ---- GPU time under no operator -------------------------------------------------------------- */
 
 /* Without operators the table is left out. */
-static void none_begins(struct table *t, enum report_format format)
+static void none_begins(struct table *t)
 {
     const struct sums *s = t->source;
-    sums_begin(t, format);
+    sums_begin(t);
     t->count = t->is_there && (s - OP_UNDER_NONE)->shown ? t->count : 0;
     t->is_there = t->count > 0;
 }

@@ -100,12 +100,11 @@ static const struct column columns[] = {
     {"thread", MEMBER_OF(struct open_call, thread, name), .doc = "the name of the thread"},
 };
 
-static void open_calls_fill_row(const struct table *t, uint32_t index, enum report_format format,
-                                struct cell *cells)
+static void open_calls_fill_row(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct open_calls *o = t->source;
     const struct open_call *c = &o->calls[index];
-    bool is_text = format == FORMAT_TEXT;
+    bool is_text = t->format == FORMAT_TEXT;
     cells[NAME] = is_text ? cell_owned(reported_stack_below(&c->reported, call_text(c)))
                           : cell_text(c->function->name);
     if (is_text && !c->duration_ns)

@@ -207,10 +207,10 @@ static const struct column columns[] = {
     [WHERE] = {"where", .doc = "where in the program that rank was"},
 };
 
-static void arrivals_print_begin(struct table *t, enum report_format format)
+static void arrivals_print_begin(struct table *t)
 {
     const struct idle *d = t->source;
-    members_begin(t, format);
+    members_begin(t);
     if (d && d->walk->rec->left_out_ranks)
         t->none = RANKS_LEFT_OUT;
     for (unsigned i = 0; d && i < RANK_MISSES; i++)
@@ -303,15 +303,14 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
     return *text ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static void arrivals_print_fill(const struct table *t, uint32_t index, enum report_format format,
-                                struct cell *cells)
+static void arrivals_print_fill(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct idle *d = t->source;
     const struct arrival_row *row = &d->arrivals.rows[index];
     const struct idle_track *late = &d->tracks[row->late];
     const struct work_place *place = work_places_at(&d->arrivals.places, row->place);
-    cells[TITLE] = format == FORMAT_TEXT ? arrivals_print_title(d, row, place)
-                                         : cell_text(d->arrivals.kinds[row->kind]);
+    cells[TITLE] = t->format == FORMAT_TEXT ? arrivals_print_title(d, row, place)
+                                            : cell_text(d->arrivals.kinds[row->kind]);
     cells[KIND] = cell_text(d->arrivals.kinds[row->kind]);
     cells[COMMUNICATOR] =
         row->communicator ? cell_printf("0x%016" PRIx64, row->communicator) : cell_text(NULL);

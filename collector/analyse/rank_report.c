@@ -115,10 +115,10 @@ static const struct column columns[] = {
      .doc = "work outside of the selection ran"},
 };
 
-static void rank_report_begin(struct table *t, enum report_format format)
+static void rank_report_begin(struct table *t)
 {
     const struct rank_report *r = t->source;
-    t->is_there = r->count > 1 || format == FORMAT_JSON;
+    t->is_there = r->count > 1 || t->format == FORMAT_JSON;
     t->count = t->is_there ? r->count : 0;
     if (r->left_out)
         t->none = RANKS_LEFT_OUT;
@@ -135,11 +135,10 @@ static struct cell rank_report_title(const struct process *p)
                        p->header.host, end);
 }
 
-static void rank_report_fill(const struct table *t, uint32_t index, enum report_format format,
-                             struct cell *cells)
+static void rank_report_fill(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct rank_row *row = table_item(t, index);
-    bool is_text = format == FORMAT_TEXT;
+    bool is_text = t->format == FORMAT_TEXT;
     cells[TITLE] = rank_report_title(row->process);
     cells[LOCAL_RANK] = cell_text(process_local_rank(row->process));
     cells[STEP_MEAN] = cell_number(row->steps ? row->step_ns / row->steps : 0);

@@ -356,18 +356,17 @@ static struct cell json_of(char *text)
     return cell_owned(json);
 }
 
-static void fill_source(const struct table *t, uint32_t index, enum report_format format,
-                        struct cell *cells)
+static void fill_source(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct source_report *r = t->source;
     const struct source_row *row = &r->rows[index];
     const struct source_file *file = &r->files[row->file];
-    if (format != FORMAT_JSON)
+    if (t->format != FORMAT_JSON)
         cells[NAME] = cell_owned(row_name(r, row));
     if (!row->cost)
         return;
     cells[LINE] = cell_number(row->line);
-    if (format != FORMAT_JSON)
+    if (t->format != FORMAT_JSON)
         return;
     cells[PLACE_FILE] = json_of(strdup(source_tree_path(&r->tree, file->index)));
     cells[RECORDED] = cell_text(file->recorded->json);
@@ -377,20 +376,19 @@ static void fill_source(const struct table *t, uint32_t index, enum report_forma
     cells[IS_NEWER] = cell_number(file->is_newer);
 }
 
-static void source_begin(struct table *t, enum report_format format)
+static void source_begin(struct table *t)
 {
     const struct source_report *r = t->source;
-    (void)format;
     t->is_there = r != NULL;
     t->without = r && r->stacks->total.samples ? 0 : SAMPLE_COLUMNS_BITS;
     t->count = r ? r->row_count : 0;
 }
 
 /* Lines without cost are shown only in text, unless a list is sorted. */
-static bool has_row(const struct table *t, uint32_t index, enum report_format format)
+static bool has_row(const struct table *t, uint32_t index)
 {
     const struct source_report *r = t->source;
-    return r->rows[index].cost || (format == FORMAT_TEXT && !r->is_list);
+    return r->rows[index].cost || (t->format == FORMAT_TEXT && !r->is_list);
 }
 
 static bool fill_other(const struct table *t, struct cell *cells)

@@ -229,14 +229,13 @@ static bool is_of_lines(const struct table *t)
     return t->info->by == BY_PYTHON_LINE;
 }
 
-static void fill_stack(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void fill_stack(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct stack_report *r = t->source;
     const struct call_tree *tree = &r->costs.tree;
     uint32_t node = r->rows[index].at;
     cells[SHARE] = share_of(r, r->rows[index].own);
-    if (format == FORMAT_JSON)
+    if (t->format == FORMAT_JSON)
         cells[FRAMES] = cell_owned(stack_text(tree, call_tree_node(tree, node)->parent, true));
     else
         cells[NAME] = cell_owned(stack_text(tree, node, false));
@@ -249,8 +248,7 @@ static struct cell json_name(const struct kernel_name *name)
     return cell_text(name ? name->json : NULL);
 }
 
-static void fill_line(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void fill_line(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct stack_report *r = t->source;
     const struct cost_line *row = &r->rows[index];
@@ -258,7 +256,7 @@ static void fill_line(const struct table *t, uint32_t index, enum report_format 
     const struct shown_frame *f = row->at ? shown_frame_of(&r->costs.tree.frames, row->at) : &none;
     bool range = f->kind == SHOWN_RANGE;
     cells[SHARE] = share_of(r, row->own);
-    if (format != FORMAT_JSON)
+    if (t->format != FORMAT_JSON)
         cells[NAME] = cell_owned(line_name(r, row));
     cells[PLACE_FILE] = json_name(f->file);
     cells[FUNCTION] = json_name(range ? NULL : f->name);
@@ -269,10 +267,9 @@ static void fill_line(const struct table *t, uint32_t index, enum report_format 
         cells[IS_LIBRARIES] = cell_number(row->borrowed && !row->at);
 }
 
-static void stacks_begin(struct table *t, enum report_format format)
+static void stacks_begin(struct table *t)
 {
     const struct stack_report *r = t->source;
-    (void)format;
     if (!r || r->by != t->info->by)
         return;
     t->is_there = true;

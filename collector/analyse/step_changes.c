@@ -253,10 +253,10 @@ static bool differs(const struct step_report *r, const struct step_change *c)
     return c->count[0] != c->count[1] || (ns && ns >= longer_ns / 100);
 }
 
-static void changes_begin(struct table *t, enum report_format format)
+static void changes_begin(struct table *t)
 {
     const struct step_report *r = t->source;
-    bool any = format != FORMAT_TEXT;
+    bool any = t->format != FORMAT_TEXT;
     for (uint32_t i = 0; r && r->differs.compared[0] && i < r->differs.count && !any; i++)
         any = differs(r, &r->differs.list[i]);
     t->is_there = r && r->differs.compared[0] && any;
@@ -264,11 +264,11 @@ static void changes_begin(struct table *t, enum report_format format)
 }
 
 /* Text has only the largest differences. */
-static bool has_change(const struct table *t, uint32_t index, enum report_format format)
+static bool has_change(const struct table *t, uint32_t index)
 {
     const struct step_report *r = t->source;
     const struct step_change *changes = r->differs.list;
-    if (format != FORMAT_TEXT)
+    if (t->format != FORMAT_TEXT)
         return true;
     if (!differs(r, &changes[index]))
         return false;
@@ -276,13 +276,12 @@ static bool has_change(const struct table *t, uint32_t index, enum report_format
            changes[index - CHANGES_SHOWN].kind != changes[index].kind;
 }
 
-static void fill_change(const struct table *t, uint32_t index, enum report_format format,
-                        struct cell *cells)
+static void fill_change(const struct table *t, uint32_t index, struct cell *cells)
 {
     static const char *const kinds[CHANGE_KINDS] = {
         [CHANGE_PART] = "part", [CHANGE_KERNEL] = "kernel", [CHANGE_OPERATOR] = "operator"};
     const struct step_change *c = table_item(t, index);
-    for (unsigned i = 0; i < STEP_PARTS && c->kind == CHANGE_PART && format == FORMAT_TEXT; i++)
+    for (unsigned i = 0; i < STEP_PARTS && c->kind == CHANGE_PART && t->format == FORMAT_TEXT; i++)
         if (strcmp(c->name, step_parts[i].name) == 0)
             cells[CHANGE_NAME] = cell_text(step_parts[i].title);
     cells[CHANGE_KIND] = cell_text(kinds[c->kind]);

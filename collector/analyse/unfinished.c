@@ -425,11 +425,10 @@ static const struct column columns[] = {
     {"thread", MEMBER_OF(ROW, launch.thread, name), .doc = "the name of that thread"},
 };
 
-static void unfinished_fill_row(const struct table *t, uint32_t index, enum report_format format,
-                                struct cell *cells)
+static void unfinished_fill_row(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct unfinished_row *row = table_item(t, index);
-    cells[NAME] = format == FORMAT_TEXT
+    cells[NAME] = t->format == FORMAT_TEXT
                       ? cell_owned(reported_stack_below(&row->reported, unfinished_row_text(row)))
                       : cell_text(unfinished_name_of(row));
     cells[STATE] = cell_text(states[row->state]);

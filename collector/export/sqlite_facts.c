@@ -201,7 +201,7 @@ static int put_sums_row(struct export_writer *w, const struct table *t, uint32_t
 {
     struct cell cells[TABLE_COLUMNS_MAX];
     struct sql_value row[TABLE_COLUMNS_MAX] = {0}, *v = row;
-    table_row(t, place, FORMAT_JSON, cells);
+    table_row(t, place, cells);
     for (unsigned i = 0; i < t->info->column_count; i++)
         if (has_column(&t->info->columns[i]))
             *v++ = cells[i].kind == CELL_NUMBER ? sql_integer(cells[i].number)

@@ -96,12 +96,11 @@ static void fill_growth(const struct memory_report *m, const struct memory_place
     cells[P_BY_STEP] = cell_number(by_step);
 }
 
-static void memory_tables_fill_place(const struct table *t, uint32_t index,
-                                     enum report_format format, struct cell *cells)
+static void memory_tables_fill_place(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_report *m = t->source;
     const struct memory_place *p = table_item(t, index);
-    cells[P_NAME] = place_name(t, p, format);
+    cells[P_NAME] = place_name(t, p, t->format);
     cells[P_WHERE] = cell_text(memory_where_text(p->where));
     if (p->where == MEMORY_OF_HOST || p->device == LEDGER_NO_DEVICE)
         cells[P_DEVICE] = cell_text(NULL);
@@ -112,7 +111,7 @@ static void memory_tables_fill_place(const struct table *t, uint32_t index,
         cells[P_RESERVED] = cell_number(p->reserved);
         cells[P_RESERVED_THEN] = cell_number(p->peak_at.reserved);
     }
-    fill_growth(m, p, format, cells);
+    fill_growth(m, p, t->format, cells);
     cells[P_LARGEST_OWNER] = memory_owner_cell(t->source, p->largest.origin);
 }
 
@@ -238,8 +237,7 @@ static struct cell owner_process(const struct memory_report *m, uint32_t origin)
     return cell_owned(strdup(process_who(m->rec->processes[o->process], who)));
 }
 
-static void fill_owner(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void fill_owner(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_report *m = t->source;
     const struct memory_row *row = table_item(t, index);
@@ -247,26 +245,26 @@ static void fill_owner(const struct table *t, uint32_t index, enum report_format
     cells[O_WHERE] = cell_text(memory_where_text(row->where));
     cells[O_SHARE] = cell_share(row->shown.bytes, m->rows.shown[row->where]);
     cells[O_PROCESS] = owner_process(m, row->origin);
-    if (row->leaks || format != FORMAT_TEXT) {
-        cells[O_GROWTH] = memory_change_cell(row->slope, format);
+    if (row->leaks || t->format != FORMAT_TEXT) {
+        cells[O_GROWTH] = memory_change_cell(row->slope, t->format);
         cells[O_ERROR] = cell_real(row->error);
     }
 }
 
-static bool has_owner(const struct table *t, uint32_t index, enum report_format format)
+static bool has_owner(const struct table *t, uint32_t index)
 {
-    return format != FORMAT_TEXT || ((const struct memory_row *)table_item(t, index))->shown.bytes;
+    return t->format != FORMAT_TEXT ||
+           ((const struct memory_row *)table_item(t, index))->shown.bytes;
 }
 
-static void leaks_begin(struct table *t, enum report_format format)
+static void leaks_begin(struct table *t)
 {
-    members_begin(t, format);
-    t->is_there = ((const struct memory_report *)t->source)->rows.leaks || format != FORMAT_TEXT;
+    members_begin(t);
+    t->is_there = ((const struct memory_report *)t->source)->rows.leaks || t->format != FORMAT_TEXT;
 }
 
-static bool has_leak(const struct table *t, uint32_t index, enum report_format format)
+static bool has_leak(const struct table *t, uint32_t index)
 {
-    (void)format;
     return ((const struct memory_row *)table_item(t, index))->leaks;
 }
 
@@ -327,29 +325,27 @@ static const struct column kind_columns[] = {
                      .doc = "bytes of all allocated blocks"},
 };
 
-static void kinds_begin(struct table *t, enum report_format format)
+static void kinds_begin(struct table *t)
 {
     const struct memory_report *m = t->source;
     t->count = m->places.count * LEDGER_KINDS;
-    t->is_there = t->count || format != FORMAT_TEXT;
+    t->is_there = t->count || t->format != FORMAT_TEXT;
 }
 
-static bool has_kind(const struct table *t, uint32_t index, enum report_format format)
+static bool has_kind(const struct table *t, uint32_t index)
 {
     const struct memory_report *m = t->source;
-    (void)format;
     return m->places.list[index / LEDGER_KINDS].kinds[index % LEDGER_KINDS].got.blocks;
 }
 
-static void fill_kind(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void fill_kind(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_report *m = t->source;
     const struct memory_place *p = &m->places.list[index / LEDGER_KINDS];
     unsigned kind = index % LEDGER_KINDS;
     struct memory_amount peak = memory_at_peak(p, &p->kinds[kind]);
-    struct cell place = place_name(t, p, format);
-    cells[K_NAME] = format == FORMAT_TEXT
+    struct cell place = place_name(t, p, t->format);
+    cells[K_NAME] = t->format == FORMAT_TEXT
                         ? cell_printf("%s, %s", ledger_kind_name(kind), place.text)
                         : cell_text(ledger_kind_name(kind));
     cells[K_PLACE] = place;

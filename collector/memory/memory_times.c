@@ -32,23 +32,20 @@ static const struct memory_series *series_of(const struct table *t, const struct
                                                      : &none;
 }
 
-static void parts_begin(struct table *t, enum report_format format)
+static void parts_begin(struct table *t)
 {
     const struct memory_report *m = t->source;
-    (void)format;
     for (uint32_t i = 0; i < m->places.count; i++)
         t->count += series_of(t, &m->places.list[i])->done;
     t->is_there = t->count > 0;
 }
 
 /* The rows are the parts of the first place, then those of the second ... */
-static void fill_part(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void fill_part(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_report *m = t->source;
     const struct memory_place *p = m->places.list;
     double slice_ns = (double)(m->times.end_ns - m->times.begin_ns) / MEMORY_CURVE;
-    (void)format;
     for (; index >= series_of(t, p)->done; p++)
         index -= series_of(t, p)->done;
     const struct memory_part *part = &series_of(t, p)->list[index];
@@ -192,8 +189,7 @@ static const struct column range_columns[] = {
 };
 #undef ROW
 
-static void fill_range(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void fill_range(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_report *m = t->source;
     const struct memory_range_row *row = table_item(t, index);
@@ -201,7 +197,7 @@ static void fill_range(const struct table *t, uint32_t index, enum report_format
     cells[NAME] = cell_owned(json_line(row->name ? row->name->raw : "(no name)"));
     cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
     cells[WHERE] = cell_text(memory_where_text(p->where));
-    cells[KEPT] = memory_change_cell(row->kept, format);
+    cells[KEPT] = memory_change_cell(row->kept, t->format);
 }
 
 const struct table_info memory_ranges_table = {
@@ -235,27 +231,24 @@ static const struct column resident_columns[] = {
 };
 
 /* One row for each process, which may be empty. */
-static void resident_begin(struct table *t, enum report_format format)
+static void resident_begin(struct table *t)
 {
     const struct memory_report *m = t->source;
     t->count = m->process_count;
-    t->is_there = format != FORMAT_TEXT;
+    t->is_there = t->format != FORMAT_TEXT;
     for (uint32_t i = 0; i < t->count; i++)
         t->is_there |= m->processes[i].resident.samples > 0;
 }
 
-static bool has_resident(const struct table *t, uint32_t index, enum report_format format)
+static bool has_resident(const struct table *t, uint32_t index)
 {
-    (void)format;
     return ((const struct memory_process *)table_item(t, index))->resident.samples;
 }
 
-static void fill_resident(const struct table *t, uint32_t index, enum report_format format,
-                          struct cell *cells)
+static void fill_resident(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_process *own = table_item(t, index);
     char title[1100];
-    (void)format;
     cells[NAME] = cell_owned(json_line(process_title(own->process, true, title, sizeof title)));
     cells[MOST_AT] = cell_number(memory_moment(t->source, own->resident.peak_ns));
 }

@@ -180,12 +180,11 @@ static char *oom_owners(const struct memory_report *m, const struct memory_oom *
     return new_text_end(&text, memory);
 }
 
-static void fill_oom(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void fill_oom(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_oom *oom = table_item(t, index);
     cells[NAME] = memory_owner_cell(t->source, oom->origin);
-    if (format == FORMAT_TEXT) {
+    if (t->format == FORMAT_TEXT) {
         char *lines = oom_owners(t->source, oom, cells[NAME].text);
         free(cells[NAME].memory);
         cells[NAME] = cell_owned(lines);
@@ -307,12 +306,11 @@ static const struct column hidden_columns[] = {
     [SAID_BY] = {"said_by", .doc = "who asked: program or driver"},
 };
 
-static void fill_hidden(const struct table *t, uint32_t index, enum report_format format,
-                        struct cell *cells)
+static void fill_hidden(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_jump *jump = table_item(t, index);
     if (!jump->blamed)
-        cells[NAME] = cell_text(format == FORMAT_TEXT ? "(none)" : NULL);
+        cells[NAME] = cell_text(t->format == FORMAT_TEXT ? "(none)" : NULL);
     cells[PLACE] = memory_place_cell(jump->process, jump->device, MEMORY_OF_DEVICE);
     cells[AT] = cell_number(memory_moment(t->source, jump->at_ns));
     cells[SAID_BY] = cell_text(jump->is_drivers ? "driver" : "program");

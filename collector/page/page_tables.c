@@ -82,7 +82,7 @@ static void put_rows(struct table *t, uint64_t bytes_max, struct page_data *d)
     uint32_t place = 0;
     for (; place <= t->shown && page_data_written(d) - before <= bytes_max; place++) {
         struct cell cells[TABLE_COLUMNS_MAX];
-        if (table_row(t, place, FORMAT_JSON, cells)) {
+        if (table_row(t, place, cells)) {
             fputs(place ? ",\n" : "\n", d->stream);
             page_tables_put_row(t->info, cells, d);
         }

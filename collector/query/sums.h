@@ -269,9 +269,8 @@ void sums_put(struct sums *s, struct part *p);
 int sums_add(struct sums *s, struct part *p);
 
 /* The functions of SUMS_TABLE. (sums_table.c) */
-void sums_begin(struct table *t, enum report_format format);
-void sums_show(const struct table *t, uint32_t index, enum report_format format,
-               struct cell *cells);
+void sums_begin(struct table *t);
+void sums_show(const struct table *t, uint32_t index, struct cell *cells);
 
 /* The parts of a report that need a consumer of their own and that not every table uses. */
 

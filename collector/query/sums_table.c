@@ -6,11 +6,11 @@
 #include "query/sums.h"
 #include "read/process.h"
 
-void sums_begin(struct table *t, enum report_format format)
+void sums_begin(struct table *t)
 {
     const struct sums *s = t->source;
     t->count = s && s->info ? s->shown : 0;
-    t->is_there = t->count || (s && s->info && format != FORMAT_TEXT && !s->info->is_left_out);
+    t->is_there = t->count || (s && s->info && t->format != FORMAT_TEXT && !s->info->is_left_out);
 }
 
 /* Returns the thread of a key, and its process. */
@@ -113,19 +113,19 @@ static struct cell sums_table_show(const struct sums *s, const struct sums_row *
     }
 }
 
-void sums_show(const struct table *t, uint32_t index, enum report_format format, struct cell *cells)
+void sums_show(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct sums *s = t->source;
     const struct sums_row *row = &s->rows[index];
     bool is_estimated = s->info->recorded && row->values[0] > row->values[s->info->recorded];
     for (unsigned i = 0; i < t->info->column_count; i++) {
         const struct column *c = &t->info->columns[i];
-        if ((format == FORMAT_TEXT && c->where && !row->values[c->where]) ||
+        if ((t->format == FORMAT_TEXT && c->where && !row->values[c->where]) ||
             (c->only && !row->values[c->only]))
             continue;
         cells[i] = sums_table_show(s, row, c);
         cells[i].estimated = is_estimated && c->is_estimated;
     }
     if (s->info->fill)
-        s->info->fill(s, row, format, cells);
+        s->info->fill(s, row, t->format, cells);
 }

@@ -32,11 +32,11 @@ static const struct column columns[] = {
     [BY] = {NULL, "known by", COLUMN_TEXT, 32, .doc = "the source of the offset, as text"},
 };
 
-static void clock_report_begin(struct table *t, enum report_format format)
+static void clock_report_begin(struct table *t)
 {
     const struct report *r = t->source;
     bool is_known = !r->is_combined || r->rec->host_count == 1;
-    t->is_there = is_known && (r->rec->host_count > 1 || format == FORMAT_JSON);
+    t->is_there = is_known && (r->rec->host_count > 1 || t->format == FORMAT_JSON);
     t->count = t->is_there ? r->rec->host_count : 0;
 }
 
@@ -79,15 +79,14 @@ static void fill_text(const struct recording *rec, uint32_t index, struct cell *
                             h->reference ? rec->hosts[h->reference].first->header.host : "");
 }
 
-static void clock_report_fill(const struct table *t, uint32_t index, enum report_format format,
-                              struct cell *cells)
+static void clock_report_fill(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct report *r = t->source;
     const struct host *h = &r->rec->hosts[index];
     bool is_aligned = h->source == HOST_CLOCK_COLLECTIVES;
     cells[NAME] = cell_text(h->first->header.host);
     cells[PROCESSES] = cell_number(h->processes);
-    if (format == FORMAT_TEXT) {
+    if (t->format == FORMAT_TEXT) {
         fill_text(r->rec, index, cells);
         return;
     }

@@ -8,12 +8,12 @@
 #include "base/json_text.h"
 #include "base/text.h"
 
-static void device_report_print_begin(struct table *t, enum report_format format)
+static void device_report_print_begin(struct table *t)
 {
     const struct device_report *r = t->source;
     t->count = r ? r->count : 0;
-    t->is_there =
-        t->count || (r && r->missing_reason_count && !t->info->is_further) || format == FORMAT_JSON;
+    t->is_there = t->count || (r && r->missing_reason_count && !t->info->is_further) ||
+                  t->format == FORMAT_JSON;
 }
 
 /* Returns the share of time in which kernels of this process ran, including those that only wait
@@ -103,11 +103,9 @@ static const struct column use_columns[] = {
      .doc = "1: it is a partition of a device (MIG)"},
 };
 
-static void fill_use(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void fill_use(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct device_row *row = table_item(t, index);
-    (void)format;
     fill_common(t, row, cells);
     cells[UUID] = cell_text(row->uuid.text[0] ? row->uuid.text : NULL);
     cells[KERNELS_BUSY] = busy_share(t->source, row);
@@ -262,16 +260,15 @@ static const struct column power_columns[] = {
 };
 
 /* Text leaves out MIG partitions, which have neither power nor clocks. */
-static bool has_power(const struct table *t, uint32_t index, enum report_format format)
+static bool has_power(const struct table *t, uint32_t index)
 {
     const struct device_row *row = table_item(t, index);
     const uint64_t *samples = row->group_samples;
-    return format != FORMAT_TEXT || samples[RECORD_DEVICE_POWER - RECORD_DEVICE_USE] ||
+    return t->format != FORMAT_TEXT || samples[RECORD_DEVICE_POWER - RECORD_DEVICE_USE] ||
            samples[RECORD_DEVICE_CLOCKS - RECORD_DEVICE_USE];
 }
 
-static void fill_power(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void fill_power(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct device_row *row = table_item(t, index);
     uint64_t energy_ns;
@@ -282,7 +279,7 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     cells[POWER_LIMIT] = cell_known(row->most.power, row->most.power);
     cells[ENERGY] = cell_known(has_energy, curve_whole(energy.value));
     cells[ENERGY_ERROR] = cell_known(has_energy, curve_whole(energy.error));
-    if (energy.known == CURVE_SHORT && format == FORMAT_TEXT)
+    if (energy.known == CURVE_SHORT && t->format == FORMAT_TEXT)
         cells[ENERGY] = cell_text("too short");
     cells[ENERGY_SPAN] = cell_known(energy_ns, energy_ns);
     cells[ENERGY_PERIOD] = cell_known(energy_ns, device_curve_period_ns(&row->energy));
@@ -293,7 +290,7 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     cells[CLOCK_MAX] = cell_known(row->most.sm_clock, row->most.sm_clock);
     for (unsigned why = 0; why < THROTTLES; why++) {
         uint64_t ns = device_row_throttled_ns(row, (enum throttle)why);
-        if (ns || format != FORMAT_TEXT)
+        if (ns || t->format != FORMAT_TEXT)
             cells[THROTTLED + why] = cell_known(row->throttle.curve[why].count, ns);
         cells[THROTTLED + why].estimated = row->throttle.is_sampled;
     }

@@ -79,15 +79,14 @@ static const struct column columns[] = {
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true, .doc = "the process"},
 };
 
-static void dumps_table_begins(struct table *t, enum report_format format)
+static void dumps_table_begins(struct table *t)
 {
     uint64_t count = count_all(((const struct report *)t->source)->rec);
     t->count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
-    t->is_there = t->count || format == FORMAT_JSON;
+    t->is_there = t->count || t->format == FORMAT_JSON;
 }
 
-static void dumps_fill_row(const struct table *t, uint32_t index, enum report_format format,
-                           struct cell *cells)
+static void dumps_fill_row(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct report *r = t->source;
     uint32_t i = 0;
@@ -97,7 +96,7 @@ static void dumps_fill_row(const struct table *t, uint32_t index, enum report_fo
     const struct process_dump *d = &p->dumps[index];
     uint64_t at = at_ns(p, d), begin = clock_map_ns(&p->clock, d->begin_ns);
     char *why = dump_line(d), *text = why;
-    if (why && r->rec->count > 1 && format == FORMAT_TEXT) {
+    if (why && r->rec->count > 1 && t->format == FORMAT_TEXT) {
         text = text_printf("process %u: %s", p->header.pid, why);
         free(why);
     }

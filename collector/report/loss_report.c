@@ -16,27 +16,24 @@ static const struct column columns[] = {
     [COUNT] = {"count", "count", COLUMN_COUNT, 14, .doc = "the number of them"},
 };
 
-static bool has_row(const struct table *t, uint32_t index, enum report_format format)
+static bool has_row(const struct table *t, uint32_t index)
 {
     const struct report *r = t->source;
-    (void)format;
     return index == UNREAD_FILES ? r->rec->unread_files : loss_value(&r->losses, index);
 }
 
-static void loss_report_begin(struct table *t, enum report_format format)
+static void loss_report_begin(struct table *t)
 {
     t->count = UNREAD_FILES + 1;
     for (uint32_t i = 0; i < t->count; i++)
-        t->is_there |= has_row(t, i, format);
+        t->is_there |= has_row(t, i);
 }
 
-static void loss_report_fill_row(const struct table *t, uint32_t index, enum report_format format,
-                                 struct cell *cells)
+static void loss_report_fill_row(const struct table *t, uint32_t index, struct cell *cells)
 {
     static const char *const weights[] = {
         [LOSS_NONE] = "note", [LOSS_COUNTED] = "loss", [LOSS_DAMAGE] = "damage"};
     const struct report *r = t->source;
-    (void)format;
     if (index == UNREAD_FILES) {
         cells[WEIGHT] = cell_text(weights[LOSS_DAMAGE]);
         cells[KEY] = cell_text("unread_files");

@@ -193,11 +193,11 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
     struct table t = {.info = &functions_sums.table, .source = &r->sums[ANALYSIS_functions_sums]};
     int called = table_column(t.info, "calls"), total = table_column(t.info, "total"),
         shared = table_column(t.info, "share");
-    sums_begin(&t, FORMAT_TEXT);
+    sums_begin(&t);
     for (uint32_t i = 0; i < t.count && i < count; i++) {
         struct cell cells[TABLE_COLUMNS_MAX] = {{0}};
         char part[16] = "";
-        sums_show(&t, i, FORMAT_TEXT, cells);
+        sums_show(&t, i, cells);
         if (cells[shared].kind == CELL_REAL)
             snprintf(part, sizeof part, "%.1f%%", 100 * cells[shared].real);
         screen_line(s, i ? "" : "calls", cells[0].text, "%6s  %10s  %s x ", part,

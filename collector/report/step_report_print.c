@@ -56,17 +56,15 @@ static const struct {
 } stats[] = {{"mean", 0}, {"median", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
 enum { STATS = sizeof stats / sizeof stats[0] };
 
-static void stats_begin(struct table *t, enum report_format format)
+static void stats_begin(struct table *t)
 {
     const struct step_report *r = t->source;
-    (void)format;
     t->is_there = r != NULL; /* an empty table says why */
     if (r && r->all.whole)
         t->count = STATS + r->differs.slowest_count;
 }
 
-static void fill_stat(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void fill_stat(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct step_report *r = t->source;
     uint64_t ns;
@@ -78,8 +76,9 @@ static void fill_stat(const struct table *t, uint32_t index, enum report_format 
         const struct step *step = r->differs.slowest[index - STATS];
         char *which = step_text(r, step);
         ns = step_ns(step);
-        cells[STAT_NAME] = format == FORMAT_JSON ? cell_text("slowest")
-                                                 : cell_printf("slowest: %s", which ? which : "?");
+        cells[STAT_NAME] = t->format == FORMAT_JSON
+                               ? cell_text("slowest")
+                               : cell_printf("slowest: %s", which ? which : "?");
         free(which);
         cells[STAT_STEP] = cell_number(step->number);
         cells[STAT_HOST] = cell_text(step->process->header.host);
@@ -175,20 +174,18 @@ static const struct column part_columns[] = {
                     .doc = "that total as a share of the steps' time"},
 };
 
-static void parts_begin(struct table *t, enum report_format format)
+static void parts_begin(struct table *t)
 {
     const struct step_report *r = t->source;
-    (void)format;
     t->is_there = r && r->all.whole;
     t->count = t->is_there ? STEP_PARTS : 0;
 }
 
-static void fill_part(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
+static void fill_part(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct step_report *r = t->source;
     cells[PART_NAME] =
-        cell_text(format == FORMAT_TEXT ? step_parts[index].title : step_parts[index].name);
+        cell_text(t->format == FORMAT_TEXT ? step_parts[index].title : step_parts[index].name);
     cells[PART_TOTAL] = cell_number(r->all.parts[index]);
     cells[PART_MEAN] = cell_number(r->all.parts[index] / r->all.split);
     cells[PART_SHARE] = cell_share(r->all.parts[index], r->all.split_ns);
@@ -284,20 +281,18 @@ static void fill_wait(const struct step *step, enum report_format format, struct
     cells[WAITED_FOR_NS] = cell_number(step->awaited_ns);
 }
 
-static void steps_begin(struct table *t, enum report_format format)
+static void steps_begin(struct table *t)
 {
     const struct step_report *r = t->source;
-    (void)format;
     t->is_there = r && r->steps.count;
     t->count = t->is_there ? r->steps.count : 0;
 }
 
-static void step_report_print_fill_step(const struct table *t, uint32_t index,
-                                        enum report_format format, struct cell *cells)
+static void step_report_print_fill_step(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct step_report *r = t->source;
     const struct step *step = &r->steps.list[index];
-    bool is_text = format == FORMAT_TEXT;
+    bool is_text = t->format == FORMAT_TEXT;
     char *text = step_text(r, step);
     cells[NAME] =
         cell_printf("%s%s%s", text ? text : "?", is_text && step->is_partial ? ", partial" : "",
@@ -311,8 +306,8 @@ static void step_report_print_fill_step(const struct table *t, uint32_t index,
     if (!step->is_partial)
         cells[RATE] = rate_of(r->samples, step_ns(step));
     cells[MADE_OF] = cell_text(step->made_of ? step->made_of->shown : NULL);
-    fill_devices(r, step, format, cells);
-    fill_wait(step, format, cells);
+    fill_devices(r, step, t->format, cells);
+    fill_wait(step, t->format, cells);
 }
 
 /* Explains "busy": the table of ranks counts the same time as idle. */
@@ -349,15 +344,14 @@ static bool knows_phases(const struct step_report *r)
     return r->all.host_ns[PHASE_NONE] != r->all.split_ns;
 }
 
-static void phases_begin(struct table *t, enum report_format format)
+static void phases_begin(struct table *t)
 {
     const struct step_report *r = t->source;
     t->is_there = r && r->all.whole;
-    t->count = t->is_there && (format != FORMAT_TEXT || knows_phases(r)) ? PHASES : 0;
+    t->count = t->is_there && (t->format != FORMAT_TEXT || knows_phases(r)) ? PHASES : 0;
 }
 
-static void fill_phase(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void fill_phase(const struct table *t, uint32_t index, struct cell *cells)
 {
     static const struct {
         enum step_phase phase;
@@ -369,7 +363,6 @@ static void fill_phase(const struct table *t, uint32_t index, enum report_format
     const struct step_report *r = t->source;
     enum step_phase phase = rows[index].phase;
     uint64_t gpu_ns = 0;
-    (void)format;
     for (unsigned i = 0; i < PHASES; i++)
         gpu_ns += r->all.gpu_ns[i];
     cells[PHASE_NAME] = cell_text(rows[index].name);

@@ -130,12 +130,12 @@ const void *table_item(const struct table *t, uint32_t index)
     return list + (size_t)index * rows->bytes;
 }
 
-void members_begin(struct table *t, enum report_format format)
+void members_begin(struct table *t)
 {
     const char *source = source_of(t);
     if (source)
         memcpy(&t->count, source + t->info->rows.count, sizeof t->count);
-    t->is_there = t->count || format != FORMAT_TEXT;
+    t->is_there = t->count || t->format != FORMAT_TEXT;
 }
 
 static bool members_foot(const struct table *t, struct cell *cells)
@@ -272,13 +272,12 @@ static int compare_items(const void *left, const void *right)
     return (a->index > b->index) - (a->index < b->index);
 }
 
-static void table_fill(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
+static void table_fill(const struct table *t, uint32_t index, struct cell *cells)
 {
     if (t->info->rows.bytes)
         members_show(t, table_item(t, index), cells);
     if (t->info->row)
-        t->info->row(t, index, format, cells);
+        t->info->row(t, index, cells);
 }
 
 static void hide_zeros(const struct table_info *info, struct cell *cells)
@@ -288,7 +287,7 @@ static void hide_zeros(const struct table_info *info, struct cell *cells)
             cells[i] = (struct cell){0};
 }
 
-static int sort_rows(struct table *t, int column, enum report_format format)
+static int sort_rows(struct table *t, int column)
 {
     const struct column *c = &t->info->columns[column];
     struct sort_item *items = calloc(t->rows + 1u, sizeof *items);
@@ -296,7 +295,7 @@ static int sort_rows(struct table *t, int column, enum report_format format)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < t->rows; i++) {
         struct cell cells[TABLE_COLUMNS_MAX] = {{0}};
-        table_fill(t, t->order[i], format, cells);
+        table_fill(t, t->order[i], cells);
         bool is_text = c->type == COLUMN_TEXT || c->type == COLUMN_JSON;
         items[i] = (struct sort_item){cells[column], i, c->ascending || is_text};
         cells[column].memory = NULL;
@@ -333,23 +332,23 @@ static uint64_t rows_max(const struct table_info *info, const struct table_view 
 
 int table_begin(struct table *t, const struct table_view *view, enum report_format format)
 {
-    *t = (struct table){.info = t->info, .source = t->source};
+    *t = (struct table){.info = t->info, .source = t->source, .format = format};
     if (t->info->begin)
-        t->info->begin(t, format);
+        t->info->begin(t);
     else
-        members_begin(t, format);
+        members_begin(t);
     t->order = calloc(t->count + 1u, sizeof *t->order);
     if (!t->order)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < t->count; i++)
-        if (!t->info->has || t->info->has(t, i, format))
+        if (!t->info->has || t->info->has(t, i))
             t->order[t->rows++] = i;
     uint64_t limit = rows_max(t->info, view, format);
     t->shown = limit < t->rows ? (uint32_t)limit : t->rows;
     int column = view->sort && !t->info->is_summary ? table_column(t->info, view->sort) : -1;
     if (column < 0 && t->info->order)
         column = t->info->order;
-    return column >= 0 ? sort_rows(t, column, format) : 0;
+    return column >= 0 ? sort_rows(t, column) : 0;
 }
 
 void table_end(struct table *t)
@@ -358,18 +357,17 @@ void table_end(struct table *t)
     t->order = NULL;
 }
 
-bool table_row(const struct table *t, uint32_t place, enum report_format format,
-               struct cell cells[static TABLE_COLUMNS_MAX])
+bool table_row(const struct table *t, uint32_t place, struct cell cells[static TABLE_COLUMNS_MAX])
 {
     memset(cells, 0, TABLE_COLUMNS_MAX * sizeof *cells);
     bool is_there = true;
     if (place < t->shown)
-        table_fill(t, t->order[place], format, cells);
-    else if (format == FORMAT_TEXT)
+        table_fill(t, t->order[place], cells);
+    else if (t->format == FORMAT_TEXT)
         is_there = t->info->foot ? t->info->foot(t, cells) : members_foot(t, cells);
     else
         return false;
-    if (format == FORMAT_TEXT)
+    if (t->format == FORMAT_TEXT)
         hide_zeros(t->info, cells);
     return is_there;
 }

@@ -217,13 +217,12 @@ struct table_info {
     const char *text_none;  /* after "none": how to get some */
 
     /* Sets count and is_there. NULL: all `rows`, and JSON always has it. */
-    void (*begin)(struct table *t, enum report_format format);
+    void (*begin)(struct table *t);
     /* Returns true if the format includes row `index`. NULL: all. */
-    bool (*has)(const struct table *t, uint32_t index, enum report_format format);
+    bool (*has)(const struct table *t, uint32_t index);
     /* Fills the cells of row `index`; they are CELL_NONE, except those of members. NULL: none to
      * fill. */
-    void (*row)(const struct table *t, uint32_t index, enum report_format format,
-                struct cell *cells);
+    void (*row)(const struct table *t, uint32_t index, struct cell *cells);
     /* Fills a text row that always comes last; false: none. NULL: counts the rows not stored, if
      * known. */
     bool (*foot)(const struct table *t, struct cell *cells);
@@ -278,10 +277,11 @@ struct table_view table_view_of(const struct table_options *o, const char *outpu
 struct table {
     const struct table_info *info;
     const void *source;
-    unsigned parts;   /* what it is made of (enum report_part); 0: not told */
-    const char *none; /* set by begin: replaces text_none; NULL: not set */
-    bool is_there;    /* the recording has this table, perhaps without rows */
-    uint32_t without; /* set by begin: a bit for each missing column */
+    enum report_format format; /* that it is printed in */
+    unsigned parts;            /* what it is made of (enum report_part); 0: not told */
+    const char *none;          /* set by begin: replaces text_none; NULL: not set */
+    bool is_there;             /* the recording has this table, perhaps without rows */
+    uint32_t without;          /* set by begin: a bit for each missing column */
     uint32_t count;
     uint32_t *order; /* owned: indices in display order */
     uint32_t shown;  /* of `rows`, to be printed */
@@ -304,7 +304,7 @@ bool table_is_short(const struct table_info *info, const struct table_view *view
 const void *table_item(const struct table *t, uint32_t index);
 
 /* Begins a table of members, as `begin` = NULL does. */
-void members_begin(struct table *t, enum report_format format);
+void members_begin(struct table *t);
 
 /* Fills the cells that columns take from the members of `item`, as for a row. */
 void members_show(const struct table *t, const void *item, struct cell *cells);
@@ -316,8 +316,7 @@ void table_end(struct table *t);
 
 /* Fills row `place` of the `shown` ones, or the foot if place == shown. Returns false if there is
  * none. Always call cells_release on the cells. */
-bool table_row(const struct table *t, uint32_t place, enum report_format format,
-               struct cell cells[static TABLE_COLUMNS_MAX]);
+bool table_row(const struct table *t, uint32_t place, struct cell cells[static TABLE_COLUMNS_MAX]);
 void cells_release(struct cell cells[static TABLE_COLUMNS_MAX]);
 
 /* Print a begun table, or nothing if it is missing and was not named. JSON is a member with a comma

@@ -22,7 +22,7 @@ static uint32_t print_rows(const struct table *t, print_row_fn *print, FILE *out
     uint32_t printed = 0;
     for (uint32_t i = 0; i <= t->shown && !ferror(out); i++) {
         struct cell cells[TABLE_COLUMNS_MAX];
-        if (table_row(t, i, FORMAT_JSON, cells))
+        if (table_row(t, i, cells))
             print(t, cells, printed++, out);
         cells_release(cells);
     }

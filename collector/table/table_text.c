@@ -48,7 +48,7 @@ static void find_columns(const struct table *t, uint32_t wanted, uint32_t *fille
     *filled = *telling = 0;
     for (uint32_t i = 0; wanted & ~*telling && i < t->shown; i++) {
         struct cell cells[TABLE_COLUMNS_MAX];
-        table_row(t, i, FORMAT_TEXT, cells);
+        table_row(t, i, cells);
         for (unsigned c = 0; c < t->info->column_count; c++) {
             bool is_zero = cells[c].kind != CELL_TEXT && !cells[c].number && !(cells[c].real != 0);
             *filled |= (uint32_t)(cells[c].kind > CELL_NULL) << c;
@@ -197,7 +197,7 @@ static void print_table(const struct table *t, const struct table_view *view, FI
             print_more(t, view, &l, out);
         if (i == t->shown)
             l.name_width = 0; /* a foot with words is not cut */
-        if (table_row(t, i, FORMAT_TEXT, cells))
+        if (table_row(t, i, cells))
             print_row(&l, cells, out);
         cells_release(cells);
     }
