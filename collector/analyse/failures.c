@@ -79,17 +79,15 @@ static int failures_complete(struct sums *s)
 
 enum { NAME, ERROR = 4 };
 
-static void failures_fill(const struct sums *s, const struct sums_row *row,
-                          enum report_format format, struct cell *cells)
+static void failures_fill(const struct table *t, const struct sums_row *row, struct cell *cells)
 {
-    (void)s;
     if (sums_is_others(row)) {
         cells[NAME] = cell_text("others");
         return;
     }
     const char *name = sums_shown(row->keys[FUNCTION]), *title = sums_shown(row->values[TITLE]);
     char error[FAILURE_TEXT_BYTES];
-    cells[NAME] = cell_printf(format == FORMAT_TEXT ? "%s of %s, in %s" : "%s of %.400s",
+    cells[NAME] = cell_printf(t->format == FORMAT_TEXT ? "%s of %s, in %s" : "%s of %.400s",
                               failure_name(row, error), name ? name : "?", title ? title : "?");
     cells[ERROR] = cell_owned(strdup(error));
 }

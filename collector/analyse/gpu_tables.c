@@ -137,15 +137,13 @@ void gpu_join_makers(uint64_t *to, const uint64_t *from)
     }
 }
 
-static void fill_kernel(const struct sums *s, const struct sums_row *row, enum report_format format,
-                        struct cell *cells)
+static void fill_kernel(const struct table *t, const struct sums_row *row, struct cell *cells)
 {
     const char *maker = maker_name(row);
-    (void)s;
     if (!maker)
         return;
     cells[LAUNCHED_BY] = cell_text(maker);
-    if (format != FORMAT_TEXT)
+    if (t->format != FORMAT_TEXT)
         return;
     struct cell name = cell_printf("%s (by %s)", cells[NAME].text, maker);
     free(cells[NAME].memory);
@@ -195,12 +193,12 @@ static const char *range_name(const struct sums *s, const struct sums_row *row, 
 }
 
 /* Puts a range's domain into its name in the text, as nsys does. */
-static void fill_range(const struct sums *s, const struct sums_row *row, enum report_format format,
-                       struct cell *cells)
+static void fill_range(const struct table *t, const struct sums_row *row, struct cell *cells)
 {
+    const struct sums *s = t->source;
     const char *domain = cells[RANGE_DOMAIN].text;
     (void)s, (void)row;
-    if (format == FORMAT_TEXT && domain)
+    if (t->format == FORMAT_TEXT && domain)
         cells[NAME] = cell_printf("%s:%s", domain, cells[NAME].text);
 }
 
@@ -232,9 +230,9 @@ static struct cell device_name(const struct sums *s, const struct sums_row *row,
                        (unsigned long long)row->keys[GPU_USE_DEVICE], what);
 }
 
-static void fill_use(const struct sums *s, const struct sums_row *row, enum report_format format,
-                     struct cell *cells)
+static void fill_use(const struct table *t, const struct sums_row *row, struct cell *cells)
 {
+    const struct sums *s = t->source;
     static const char *const whats[GPU_USES] = {[GPU_USE_SPAN] = "from first to last work",
                                                 [GPU_USE_BUSY] = "busy",
                                                 [GPU_USE_IDLE] = "idle",
@@ -242,21 +240,20 @@ static void fill_use(const struct sums *s, const struct sums_row *row, enum repo
                                                 [GPU_USE_COPIES] = "in copies and sets",
                                                 [GPU_USE_BOTH] = "copies and sets during kernels"};
     uint64_t what = row->keys[GPU_USE_WHAT] < GPU_USES ? row->keys[GPU_USE_WHAT] : GPU_USE_SPAN;
-    (void)format;
     cells[NAME] = device_name(
         s, row, what == GPU_USE_IDLE && s->walk->filter ? "idle, or at other work" : whats[what]);
     if (row->values[GPU_USE_OF])
         cells[PART] = cell_share(row->values[GPU_USE_NS], row->values[GPU_USE_OF]);
 }
 
-static void fill_peak(const struct sums *s, const struct sums_row *row, enum report_format format,
-                      struct cell *cells)
+static void fill_peak(const struct table *t, const struct sums_row *row, struct cell *cells)
 {
+    const struct sums *s = t->source;
     cells[NAME] =
         device_name(s, row,
                     row->keys[GPU_USE_WHAT] == PEAK_ALLOCATED ? "most allocated"
                                                               : "most reserved, pools included");
-    if (format == FORMAT_TEXT)
+    if (t->format == FORMAT_TEXT)
         cells[TOTAL] = cell_number(row->values[0]);
 }
 

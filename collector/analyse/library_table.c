@@ -153,13 +153,13 @@ static void fill_rates(const uint64_t *v, uint64_t flops, struct cell *cells)
         cells[TENSOR_SHARE] = cell_share(v[LIBRARY_TENSOR + TENSOR_USED], v[LIBRARY_GPU]);
 }
 
-static void library_table_fill(const struct sums *s, const struct sums_row *row,
-                               enum report_format format, struct cell *cells)
+static void library_table_fill(const struct table *t, const struct sums_row *row,
+                               struct cell *cells)
 {
+    const struct sums *s = t->source;
     const uint64_t *v = row->values;
     const char *name = sums_name(s, row, FUNCTION_NAME, NULL), *tensor = tensor_text(v);
     const char *type = cuda_type_text((uint8_t)v[LIBRARY_TYPE]);
-    (void)format;
     if (type)
         cells[TYPE] = cell_text(type);
     if (v[LIBRARY_MESSAGE] || v[LIBRARY_HAS_BYTES])

@@ -102,18 +102,19 @@ static struct cell op_tables_name_of(const struct sums *s, const struct sums_row
     return cell;
 }
 
-static void op_tables_fill_row(const struct sums *s, const struct sums_row *row,
-                               enum report_format format, struct cell *cells)
+static void op_tables_fill_row(const struct table *t, const struct sums_row *row,
+                               struct cell *cells)
 {
+    const struct sums *s = t->source;
     const uint64_t *v = row->values;
     bool is_label = s->info == &labels_sums, is_none = !is_label && v[OP_MARK];
     const char *around = sums_shown(row->keys[AROUND]);
-    cells[NAME] = op_tables_name_of(s, row, format);
+    cells[NAME] = op_tables_name_of(s, row, t->format);
     if (s->by == BY_SHAPE && !is_label && !is_none)
         cells[DIMS] = cell_text(around);
     if (s->by == BY_RANGE && !is_label && !is_none)
         cells[RANGE] = cell_text(around);
-    if (s->by == BY_STACK && !is_none && format == FORMAT_JSON)
+    if (s->by == BY_STACK && !is_none && t->format == FORMAT_JSON)
         cells[STACK] = cell_owned(stack_of(s->owner, row->keys[PARENT], true));
     if (v[OP_RATE_NS])
         cells[TFLOPS] = cell_real((double)v[OP_RATE_FLOPS] / (double)v[OP_RATE_NS] / 1e3);

@@ -103,8 +103,7 @@ struct sums_info {
     /* Called when all rows exist, perhaps from parts. Returns 0 or an error. */
     int (*complete)(struct sums *s);
     /* Fills the cells that columns do not describe. */
-    void (*fill)(const struct sums *s, const struct sums_row *row, enum report_format format,
-                 struct cell *cells);
+    void (*fill)(const struct table *t, const struct sums_row *row, struct cell *cells);
     struct sums_from from;
     struct rows_reader rows;  /* its context is the struct sums */
     struct consumer consumer; /* likewise */

@@ -127,5 +127,5 @@ void sums_show(const struct table *t, uint32_t index, struct cell *cells)
         cells[i].estimated = is_estimated && c->is_estimated;
     }
     if (s->info->fill)
-        s->info->fill(s, row, t->format, cells);
+        s->info->fill(t, row, cells);
 }
