@@ -143,8 +143,7 @@ static void add_window(const struct energy_report *e, struct energy_row *row,
 static int add_ranges(struct energy_report *e)
 {
     int error = 0;
-    if (e->window_count)
-        qsort(e->windows, e->window_count, sizeof *e->windows, compare_windows);
+    ARRAY_SORT(e->windows, e->window_count, compare_windows);
     for (uint32_t i = 0; error == 0 && i < e->window_count;) {
         struct energy_row row = {.kind = ENERGY_OF_RANGE, .text = e->windows[i].text};
         for (; i < e->window_count && e->windows[i].text == row.text; i++)
@@ -177,8 +176,7 @@ static int energy_report_analysis_end(struct report *r)
     }
     if (error == 0)
         error = add_ranges(e);
-    if (e->count)
-        qsort(e->rows, e->count, sizeof *e->rows, energy_report_compare_rows);
+    ARRAY_SORT(e->rows, e->count, energy_report_compare_rows);
     return error;
 }
 

@@ -143,8 +143,7 @@ static int arrivals_compare_rows(const void *left, const void *right, void *cont
 
 void arrivals_finish(struct arrivals *a)
 {
-    if (a->late_count)
-        qsort(a->late, a->late_count, sizeof *a->late, compare_late);
+    ARRAY_SORT(a->late, a->late_count, compare_late);
     for (uint32_t i = 0; i < a->late_count;) {
         const struct arrival_late *first = &a->late[i];
         struct arrival_row *row = &a->rows[first->row];

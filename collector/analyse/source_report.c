@@ -67,8 +67,7 @@ static int list_files(struct source_report *r)
     for (uint32_t i = 1; i <= frames->count; i++)
         if (has_line(shown_frame_of(frames, i)))
             names[count++] = path_base(shown_frame_of(frames, i)->file->raw);
-    if (count)
-        qsort(names, count, sizeof *names, compare_texts);
+    ARRAY_SORT(names, count, compare_texts);
     int error = source_tree_list(&r->tree, names, count);
     if (r->tree.is_cut)
         message(

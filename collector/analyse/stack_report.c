@@ -142,8 +142,8 @@ static int stack_report_analysis_end(struct report *report)
     error = error ?: list_calls(r);
     if (error == 0 && r->lines)
         error = list_lines(r);
-    if (error == 0 && r->count)
-        qsort(r->rows, r->count, sizeof *r->rows, compare_rows);
+    if (error == 0)
+        ARRAY_SORT(r->rows, r->count, compare_rows);
     return error;
 }
 

@@ -192,8 +192,7 @@ int step_differences_list(struct step_differences *d)
                                      .ns = {d->compared[0]->parts[i], d->compared[1]->parts[i]}};
         error = ARRAY_PUSH(d->list, d->count, &change);
     }
-    if (d->count)
-        qsort(d->list, d->count, sizeof *d->list, compare_changes);
+    ARRAY_SORT(d->list, d->count, compare_changes);
     return error;
 }
 

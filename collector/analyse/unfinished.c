@@ -323,8 +323,7 @@ static int unfinished_end(void *context)
         if (row->count && unfinished_judge(u, row))
             u->rows[rows++] = *row;
     }
-    if (rows)
-        qsort(u->rows, rows, sizeof *u->rows, unfinished_compare_rows);
+    ARRAY_SORT(u->rows, rows, unfinished_compare_rows);
     u->row_count = rows;
     return 0;
 }

@@ -77,8 +77,7 @@ static int compare_numbers(const void *left, const void *right)
 
 void array_sort(double *list, uint32_t count)
 {
-    if (count)
-        qsort(list, count, sizeof *list, compare_numbers);
+    ARRAY_SORT(list, count, compare_numbers);
 }
 
 double array_median(double *list, uint32_t count)
@@ -95,6 +94,5 @@ static int compare_whole(const void *left, const void *right)
 
 void array_sort_whole(uint64_t *list, size_t count)
 {
-    if (count)
-        qsort(list, count, sizeof *list, compare_whole);
+    ARRAY_SORT(list, count, compare_whole);
 }

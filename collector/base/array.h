@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -58,6 +59,10 @@ void array_keep(void *list, uint32_t *count, uint32_t most, size_t item_bytes, c
                 array_before_fn *is_before);
 #define ARRAY_KEEP(list, count, most, item, is_before)                                             \
     array_keep(list, &(count), most, sizeof *(list), 1 ? (item) : (list), is_before)
+
+/* Sorts a list, which is NULL if it has no items: qsort must not see that. */
+#define ARRAY_SORT(list, count, compare)                                                           \
+    ((count) ? qsort(list, count, sizeof *(list), compare) : (void)0)
 
 /* Compares two numbers for qsort. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))

@@ -101,8 +101,7 @@ static int compare_ends(const void *left, const void *right)
 static void sort_ends(struct alignment *a)
 {
     uint32_t kept = 0;
-    if (a->end_count)
-        qsort(a->ends, a->end_count, sizeof *a->ends, compare_ends);
+    ARRAY_SORT(a->ends, a->end_count, compare_ends);
     for (uint32_t i = 0; i < a->end_count; i++) {
         const struct collective_end *last = kept ? &a->ends[kept - 1] : NULL;
         if (!last || last->host != a->ends[i].host || !are_of_one(last, &a->ends[i]))

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/file_at.h"
 #include "base/json_text.h"
 #include "base/text.h"
@@ -77,8 +78,7 @@ void baseline_write(struct run_set *s, FILE *out)
         run_put_json(&s->runs[i], s->names[i], false, out);
     }
     fprintf(out, "],\n\"kernel_steps\": %" PRIu64 ",\n\"kernels\": [", t->steps);
-    if (t->kernel_count)
-        qsort(t->kernels, t->kernel_count, sizeof *t->kernels, longest_first);
+    ARRAY_SORT(t->kernels, t->kernel_count, longest_first);
     for (uint32_t i = 0; i < t->kernel_count && i < BASELINE_KERNELS_MAX; i++) {
         const struct run_kernel *k = &t->kernels[i];
         fputs(i ? ",\n" : "\n", out);

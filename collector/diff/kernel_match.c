@@ -268,8 +268,7 @@ int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
         add_rest(m);
         for (uint32_t i = 0; i < m->count; i++)
             per_step(m, &m->rows[i]);
-        if (m->count)
-            qsort(m->rows, m->count, sizeof *m->rows, kernel_match_compare_rows);
+        ARRAY_SORT(m->rows, m->count, kernel_match_compare_rows);
     }
     free(open);
     return error;

@@ -32,8 +32,7 @@ static void name_devices(const struct run_steps *steps, char text[FACT_BYTES])
             break;
     }
     key_map_release(&seen);
-    if (count)
-        qsort(names, count, sizeof *names, compare_texts);
+    ARRAY_SORT(names, count, compare_texts);
     for (uint32_t i = 0, next; i < count && at < FACT_BYTES; i = next) {
         for (next = i; next < count && strcmp(names[next], names[i]) == 0;)
             next++;
@@ -126,8 +125,7 @@ static void name_libraries(const struct recording *rec, char text[FACT_BYTES])
             if (strncmp(path, "library=", strlen("library=")) == 0 && strrchr(path, '/'))
                 names[count++] = strrchr(path, '/') + 1;
         }
-    if (count)
-        qsort(names, count, sizeof *names, compare_texts);
+    ARRAY_SORT(names, count, compare_texts);
     for (uint32_t i = 0; i < count; i++)
         add_once(text, names[i]);
 }

@@ -62,8 +62,7 @@ static int compare_kernels(const void *left, const void *right)
 void run_kernels_order(struct run_summary *r)
 {
     uint32_t kept = 0;
-    if (r->kernel_count)
-        qsort(r->kernels, r->kernel_count, sizeof *r->kernels, compare_kernels);
+    ARRAY_SORT(r->kernels, r->kernel_count, compare_kernels);
     for (uint32_t i = 0; i < r->kernel_count; i++) {
         struct run_kernel *k = &r->kernels[i], *last = kept ? &r->kernels[kept - 1] : NULL;
         if (!last || compare_kernels(last, k) != 0) {

@@ -356,8 +356,7 @@ int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
     for (uint32_t i = 1; error == 0 && i <= l->count; i++)
         if (l->blocks[i].process == process)
             error = add_block(layout, &l->blocks[i], i);
-    if (layout->count)
-        qsort(layout->list, layout->count, sizeof *layout->list, by_address);
+    ARRAY_SORT(layout->list, layout->count, by_address);
     return error;
 }
 

@@ -184,8 +184,7 @@ int memory_rows_make(struct memory_report *m)
     number_set_release(&numbers);
     for (uint32_t i = 0; i < m->rows.count; i++)
         m->rows.leaks += m->rows.list[i].leaks;
-    if (m->rows.count)
-        qsort(m->rows.list, m->rows.count, sizeof *m->rows.list, memory_rows_compare);
+    ARRAY_SORT(m->rows.list, m->rows.count, memory_rows_compare);
     return number < 0 ? (int)number : 0;
 }
 

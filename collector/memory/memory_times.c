@@ -167,8 +167,7 @@ static int memory_ranges_compare(const void *left, const void *right)
 
 void memory_ranges_sort(struct memory_report *m)
 {
-    if (m->ranges.count)
-        qsort(m->ranges.rows, m->ranges.count, sizeof *m->ranges.rows, memory_ranges_compare);
+    ARRAY_SORT(m->ranges.rows, m->ranges.count, memory_ranges_compare);
 }
 
 #define ROW struct memory_range_row

@@ -197,8 +197,7 @@ static int page_use_end(void *context)
 {
     struct page_use *u = context;
     int error = 0;
-    if (u->count)
-        qsort(u->devices, u->count, sizeof *u->devices, compare_devices);
+    ARRAY_SORT(u->devices, u->count, compare_devices);
     for (uint32_t i = 0; error == 0 && i < u->count; i++) {
         page_use_pass_time(u, &u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
         error = take_waits(u, &u->devices[i]);

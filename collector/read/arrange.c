@@ -290,8 +290,7 @@ static int compare_entries(const void *left, const void *right)
 
 void block_index_sort(struct block_index *x)
 {
-    if (x->count)
-        qsort(x->entries, x->count, sizeof *x->entries, compare_entries);
+    ARRAY_SORT(x->entries, x->count, compare_entries);
 }
 
 void block_index_release(struct block_index *x)

@@ -158,8 +158,7 @@ static int step_part_end(struct combination *c)
     struct steps *s = c->report.marks;
     if (s->kind == STEPS_GRAPH && s->has_sampled) /* the same as if one process had recorded all */
         s->count = 0;
-    if (s->count)
-        qsort(s->list, s->count, sizeof *s->list, step_part_compare);
+    ARRAY_SORT(s->list, s->count, step_part_compare);
     for (uint32_t i = 0; i < s->count; i++)
         s->firsts[s->list[i].process->index + 1]++;
     for (uint32_t i = 0; i < c->rec.count; i++)

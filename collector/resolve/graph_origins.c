@@ -242,8 +242,7 @@ static enum graph_origin origin_of(const struct graph_origins *g, const struct g
 int graph_origins_report(struct graph_origins *g, graph_origin_fn *notify, void *context)
 {
     int error = 0;
-    if (g->node_count)
-        qsort(g->nodes, g->node_count, sizeof *g->nodes, compare_nodes);
+    ARRAY_SORT(g->nodes, g->node_count, compare_nodes);
     for (uint32_t i = 0, count; error == 0 && i < g->node_count; i += count) {
         const struct graph_node *nodes = &g->nodes[i];
         const struct capture *capture = NULL;

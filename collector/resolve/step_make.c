@@ -212,8 +212,7 @@ static int take_blind(struct process *p, struct step *list, uint32_t count)
 int steps_make(struct steps *s)
 {
     int error = 0;
-    if (s->mark_count)
-        qsort(s->marks, s->mark_count, sizeof *s->marks, compare_marks);
+    ARRAY_SORT(s->marks, s->mark_count, compare_marks);
     for (uint32_t i = 0, next; error == 0 && i < s->mark_count; i = next) {
         for (next = i; next < s->mark_count && s->marks[next].process == s->marks[i].process;)
             next++;

@@ -308,8 +308,7 @@ static int compare_pauses(const void *left, const void *right)
 
 void survey_finish_pauses(struct survey *s)
 {
-    if (s->pause_count)
-        qsort(s->pauses, s->pause_count, sizeof *s->pauses, compare_pauses);
+    ARRAY_SORT(s->pauses, s->pause_count, compare_pauses);
 }
 
 static void init_nodes(struct survey *s)

@@ -383,8 +383,7 @@ static int collect(struct symbols *s, const bool *wanted)
     for (uint32_t i = 0; error == 0 && i < t->frame_count; i++)
         if (frame_kind(t->frames[i].word) == FRAME_MODULE && (!wanted || wanted[i]))
             error = add_address(s, t->frames[i].process, t->frames[i].word);
-    if (s->address_count)
-        qsort(s->addresses, s->address_count, sizeof *s->addresses, compare_addresses);
+    ARRAY_SORT(s->addresses, s->address_count, compare_addresses);
     number_set_release(&s->numbers);
     for (uint32_t i = 0; i < s->address_count; i++) {
         struct object *o = &s->objects[s->addresses[i].object];

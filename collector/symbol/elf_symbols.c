@@ -70,8 +70,7 @@ static int compare_spans(const void *left, const void *right)
 static void spans_sort(struct spans *s)
 {
     uint64_t reach = 0;
-    if (s->count)
-        qsort(s->list, s->count, sizeof *s->list, compare_spans);
+    ARRAY_SORT(s->list, s->count, compare_spans);
     for (uint32_t i = 0; i < s->count; i++) {
         reach = s->list[i].end > reach ? s->list[i].end : reach;
         s->list[i].reach = reach;
@@ -177,8 +176,7 @@ static void read_symbols(struct elf_symbols *s)
                                  .global = GELF_ST_BIND(symbol.st_info) != STB_LOCAL};
         (void)ARRAY_PUSH(s->functions, s->function_count, &f);
     }
-    if (s->function_count)
-        qsort(s->functions, s->function_count, sizeof *s->functions, compare_functions);
+    ARRAY_SORT(s->functions, s->function_count, compare_functions);
 }
 
 /* Returns the function's name from the symbol table, or NULL. */
