@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `export`: converts recordings to files for other programs (export_formats.def). */
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyse/idle.h"
 #include "analyse/report_make.h"
+#include "base/array.h"
 #include "base/message.h"
 #include "base/options.h"
+#include "base/workers.h"
 #include "clocks/host_clocks.h"
 #include "error.h"
 #include "export/export_writer.h"
@@ -57,6 +61,187 @@ static int export_verb_end(void *context)
     return x->format->end(x->writer);
 }
 
+/* ---- rows by several workers ------------------------------------------------------------------
+ *
+ * Each worker (workers.h) makes the rows of some of the processes, and sends behind each row, a
+ * line, its place in the timeline. This process merges the lines by it: the result is byte for byte
+ * that of a single walk. Memory: 1.5 MiB a worker, besides its walk. A worker waits when that much
+ * ahead, so workers run in parallel where processes recorded at the same time.
+ */
+
+#define LANE_BYTES (256u << 10) /* read at a time */
+
+/* Kinds of slices after the last event, in order of their largest times. */
+enum behind { BEHIND_RANGES, BEHIND_OPS, BEHIND_LIBRARIES };
+
+struct row_place {
+    uint64_t ns;
+    uint64_t process;
+};
+
+struct lane {
+    struct export *export;
+    const struct consumer *consumer;
+    int to;
+    struct row_place at; /* of the current event */
+};
+
+static int send_rows(void *context, const char *data, size_t length)
+{
+    const struct lane *l = context;
+    return workers_write(l->to, data, length) ? 0 : EPIPE;
+}
+
+/* If times of a damaged file go back, the last time counts. Slices still open at the end come last,
+ * by kind. */
+static int lane_take(void *context, const struct slice *s)
+{
+    struct lane *l = context;
+    struct output *out = l->export->out;
+    uint64_t before = output_bytes(out);
+    uint64_t behind = s->library_change ? BEHIND_LIBRARIES
+                      : s->op_change    ? BEHIND_OPS
+                                        : BEHIND_RANGES;
+    uint64_t ns = s->event.record->type ? s->event.begin_ns : UINT64_MAX - behind;
+    int error = l->consumer->take(l->consumer->context, s);
+    l->at.ns = max_of(ns, l->at.ns);
+    l->at.process = s->event.process->index;
+    if (output_bytes(out) != before)
+        output_write(out, (const char *)&l->at, sizeof l->at);
+    return error;
+}
+
+/* Sends an empty line after the rows, and what the walk found. */
+static enum exit_code lane_work(void *context, uint32_t index, int to)
+{
+    struct lane *l = context;
+    struct export *x = l->export;
+    struct walk *w = &x->report.walk;
+    struct consumer consumer = *l->consumer;
+    consumer.context = l;
+    consumer.take = lane_take;
+    consumer.end = NULL;
+    l->to = to;
+    x->selection.found = (struct selection_found){0};
+    output_divert(x->out, send_rows, l);
+    x->out->room = NULL; /* the parent bounds them all */
+    recording_keep_share(w->rec, index);
+    if (walk_run(w, NULL, &consumer, 1) != 0) /* after a message */
+        return EXIT_ENVIRONMENT;
+    output_write(x->out, "\n", 1);
+    output_write(x->out, (const char *)&x->selection.found, sizeof x->selection.found);
+    for (uint32_t i = 0; i < w->rec->count; i++) {
+        struct process *p = w->rec->processes[i];
+        struct walk_found found = walk_found(w, p);
+        output_write(x->out, (const char *)&found, p->is_elsewhere ? 0 : sizeof found);
+    }
+    output_drain(x->out);
+    return x->out->error ? EXIT_ENVIRONMENT : EXIT_OK;
+}
+
+/* The rows of a worker as they arrive. */
+struct incoming {
+    FILE *file;
+    char *line; /* owned: the next row */
+    size_t room;
+    ssize_t bytes; /* 0: the worker has ended */
+    struct row_place at;
+    char buffer[LANE_BYTES];
+};
+
+/* Reads what the walk of a worker found. Returns false if it ended before. */
+static bool read_found(struct export *x, FILE *file, uint32_t worker)
+{
+    struct walk *w = &x->report.walk;
+    struct selection_found selected;
+    struct walk_found found;
+    bool is_read = fread(&selected, sizeof selected, 1, file) == 1;
+    if (is_read)
+        selection_add_found(&x->selection.found, &selected);
+    for (uint32_t i = 0; is_read && i < w->rec->count; i++) {
+        if (w->rec->processes[i]->worker != worker)
+            continue;
+        is_read = fread(&found, sizeof found, 1, file) == 1;
+        if (is_read)
+            walk_add_found(w, w->rec->processes[i], &found);
+    }
+    return is_read;
+}
+
+/* Reads the next row, or what follows the last one. Returns false if the worker ended early. */
+static bool next_row(struct export *x, struct incoming *in, uint32_t worker)
+{
+    in->bytes = !in->file ? 0 : getline(&in->line, &in->room, in->file);
+    if (in->bytes > 1)
+        return fread(&in->at, sizeof in->at, 1, in->file) == 1;
+    bool has_ended = in->bytes == 1;
+    in->bytes = 0;
+    return has_ended && read_found(x, in->file, worker);
+}
+
+/* Returns the number of a worker that ended early, WORKERS_DONE, or WORKERS_UNWANTED if the output
+ * failed. */
+static uint32_t merge_rows(struct export *x, struct incoming *lanes, uint32_t count)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!next_row(x, &lanes[i], i))
+            return i;
+    while (next < count && !x->out->error) {
+        next = count;
+        for (uint32_t i = 0; i < count; i++)
+            if (lanes[i].bytes &&
+                (next == count || (ORDER(lanes[i].at.ns, lanes[next].at.ns)
+                                       ?: ORDER(lanes[i].at.process, lanes[next].at.process)) < 0))
+                next = i;
+        if (next == count)
+            return WORKERS_DONE;
+        output_write(x->out, lanes[next].line, (size_t)lanes[next].bytes);
+        if (!next_row(x, &lanes[next], next))
+            return next;
+    }
+    return WORKERS_UNWANTED;
+}
+
+/* Writes a row per event. Returns 0, or an error after a message, also if the output has an
+ * error. */
+static int write_rows(struct export *x, const struct consumer *consumer)
+{
+    struct walk *w = &x->report.walk;
+    struct lane lane = {.export = x, .consumer = consumer};
+    struct workers workers;
+    uint32_t count = w->rec->workers;
+    recording_deal(w->rec);
+    struct incoming *lanes = count > 1 ? calloc(count, sizeof *lanes) : NULL;
+    if (!lanes || !workers_start(&workers, count, lane_work, &lane)) {
+        free(lanes);
+        return walk_run(w, NULL, consumer, 1);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        lanes[i].file = fdopen(workers.list[i].from, "r");
+        if (lanes[i].file) { /* which closes it */
+            workers.list[i].from = -1;
+            setvbuf(lanes[i].file, lanes[i].buffer, _IOFBF, LANE_BYTES);
+        }
+    }
+    uint32_t how = merge_rows(x, lanes, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (lanes[i].file)
+            fclose(lanes[i].file);
+        free(lanes[i].line);
+    }
+    free(lanes);
+    enum exit_code code = workers_end(&workers, how);
+    if (how != WORKERS_DONE || code != EXIT_OK)
+        return code == EXIT_OK ? 0 : GPUPROF_IO;
+    int error = consumer->end(consumer->context);
+    say_error(VERB, error);
+    return error;
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------
+ */
+
 /* Tables are complete only after the walk or a second one, so the last rows are written after them.
  * Returns 0, or an error after a message. */
 static int write_with_tables(struct export *x, const struct consumer *consumer)
@@ -97,7 +282,7 @@ static int write_events(struct export *x, const struct options *options)
                                 .end = export_verb_end};
     x->writer = error == 0 ? x->format->create(x->out, &x->report.walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
-        error = event_lanes_run(&x->report.walk, &consumer, x->out, &x->selection.found);
+        error = write_rows(x, &consumer);
     else if (x->writer)
         error = write_with_tables(x, &consumer);
     if (!x->writer && !x->out->error) {

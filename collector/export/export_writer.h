@@ -33,9 +33,9 @@ struct export_scope {
 struct export_format {
     struct file_format file;
     enum flame_format flame; /* of costs by stack, which `flame` writes, if `create` is NULL */
-    bool is_rows; /* an event's text does not depend on others: event_lanes_run works. Else the file
-                   * is not written in order, so it cannot be compressed, and it has the tables of
-                   * the report: `end` is called when they are known */
+    bool is_rows; /* an event is a line, which does not depend on others: several workers make them.
+                   * Else the file is not written in order, so it cannot be compressed, and it has
+                   * the tables of the report: `end` is called when they are known */
     /* Creates a writer. `out`, the surveyed `walk` and what `scope` points to must outlive it.
      * Returns NULL without memory, or with out->error. */
     struct export_writer *(*create)(struct output *out, struct walk *walk,
@@ -64,14 +64,6 @@ const char *event_op_kind(const struct op *op);
 
 /* Returns the name of what steps of that kind are made of. */
 const char *event_step_name(enum step_kind kind, const struct step *step);
-
-/* ---- the rows of several workers (event_lanes.c) ---- */
-
-/* Like walk_run with one consumer that writes to *out; its `end` runs here. The walk has surveyed.
- * *found is the sum over all, for a selection. Returns 0, or an error after a message, also if *out
- * has an error. */
-int event_lanes_run(struct walk *w, const struct consumer *consumer, struct output *out,
-                    struct selection_found *found);
 
 /* ---- formats ---- */
 
