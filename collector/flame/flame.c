@@ -88,6 +88,12 @@ int flame_arrange(struct flame *f)
     }
     if (count)
         qsort_r(sorted, count, sizeof *sorted, compare_nodes, (void *)tree);
+    for (uint32_t i = 0; i < count; i++) { /* parents come first */
+        const struct sorted_node *s = &sorted[i];
+        bool is_first = !i || s[-1].parent != s->parent;
+        nodes[s->node].left =
+            is_first ? nodes[s->parent].left : nodes[s[-1].node].left + nodes[s[-1].node].width;
+    }
     for (uint32_t i = count; i > 0; i--) {
         const struct sorted_node *s = &sorted[i - 1];
         nodes[s->node].sibling = nodes[s->parent].first_child;
@@ -108,35 +114,15 @@ uint32_t flame_next(const struct flame *f, uint32_t from)
 
 static void make_note(struct flame *f, const struct stack_cost *without)
 {
-    char count[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
-    char *text = f->note;
-    bool bytes = f->weight == WEIGHT_BYTES;
-    f->lacks_stacks = f->weight == WEIGHT_GPU   ? without->works
-                      : f->weight >= WEIGHT_CPU ? flame_value(f->weight, without)
-                                                : without->calls;
-    if (!f->lacks_stacks)
-        snprintf(text, FLAME_TEXT_BYTES, "every %s has a stack",
-                 f->weight < WEIGHT_CPU ? "call" : "sample and wait");
-    else if (f->weight >= WEIGHT_CPU)
-        snprintf(text, FLAME_TEXT_BYTES, "[no stack]: %s of the %s%s",
-                 time_text(value, flame_value(f->weight, without)), flame_weights[f->weight].text,
-                 f->weight == WEIGHT_CPU ? ""
-                                         : "; gpuprof run --os-backtrace=0 records a stack for "
-                                           "each wait");
-    else if (f->weight == WEIGHT_GPU)
-        snprintf(
-            text, FLAME_TEXT_BYTES,
-            "[no stack]: %s of work on the GPU (%s kernel%s, copies included) whose calls have no "
-            "stack; gpuprof run --backtrace=launch,copy,graph_launch records them",
-            flame_value_text(f->weight, value, without->gpu_ns), count_text(count, without->works),
-            without->works == 1 ? "" : "s");
+    const struct weight_info *info = &flame_weights[f->weight];
+    char value[UNIT_TEXT_BYTES];
+    f->stackless = flame_value(f->weight, without);
+    if (!f->stackless)
+        snprintf(f->note, FLAME_TEXT_BYTES, "everything has a stack");
     else
-        snprintf(text, FLAME_TEXT_BYTES,
-                 "[no stack]: %s call%s without a stack (%s%s%s): " NO_STACK_REASON "%s",
-                 count_text(count, without->calls), without->calls == 1 ? "" : "s",
-                 time_text(host, without->host_ns), bytes ? ", " : "",
-                 bytes ? bytes_text(value, without->bytes) : "",
-                 bytes ? "; gpuprof run --backtrace=alloc records one for each allocation" : "");
+        snprintf(f->note, FLAME_TEXT_BYTES,
+                 "[no stack]: %s of the %s: " NO_STACK_REASON "; to record stacks: %s",
+                 flame_value_text(f->weight, value, f->stackless), info->text, info->command);
 }
 
 static void make_title(struct flame *f, const struct recording *rec)
@@ -188,39 +174,31 @@ static void say_missing_reasons(const struct recording *rec, const char *key, co
     }
 }
 
-/* Prints `what`, and the command that would record what is missing. */
-static void say_command(const struct flame *f, const struct recording *rec, const char *command,
-                        const char *what)
+void flame_say(const struct flame *f, const char *command)
 {
+    const struct recording *rec = f->costs->rec;
+    const struct weight_info *info = &flame_weights[f->weight];
+    uint64_t total = f->nodes[0].total[FLAME_NOW];
+    call_tree_say(f->tree);
+    if (f->stackless)
+        message("flame: %s", f->note);
+    say_missing_reasons(rec, "stacks", "stacks");
+    say_missing_reasons(rec, "python", "Python frames");
+    if (total > f->stackless)
+        return;
+    const char *what = total ? "the whole graph is [no stack]" : "nothing to show";
+    if (!total && f->weight < WEIGHT_CPU) { /* other commands would not help */
+        message("flame: %s: no event has %s", what, info->text);
+        return;
+    }
     struct next_words words;
     next_words_init(&words, command, NULL, 0);
     recorded_program(rec, &words);
-    char *next = next_line(&words, flame_weights[f->weight].command);
-    message("flame: %s %s; to record %s: %s", what, flame_weights[f->weight].text,
-            f->weight < WEIGHT_CPU ? "them" : "it", next ? next : flame_weights[f->weight].command);
+    char *next = next_line(&words, info->command);
+    message("flame: %s: no event has a stack with %s; to record it: %s", what, info->text,
+            next ? next : info->command);
     free(next);
     next_words_release(&words);
-}
-
-void flame_say(const struct flame *f, const char *command)
-{
-    const struct stack_costs *costs = f->costs;
-    struct stack_cost without = stack_costs_without(costs);
-    uint64_t stackless = flame_value(f->weight, &without), total = f->nodes[0].total[FLAME_NOW];
-    call_tree_say(f->tree);
-    if (f->lacks_stacks)
-        message("flame: %s", f->note);
-    say_missing_reasons(costs->rec, "stacks", "stacks");
-    say_missing_reasons(costs->rec, "python", "Python frames");
-    if (total == stackless && stackless)
-        say_command(f, costs->rec, command,
-                    f->weight < WEIGHT_CPU
-                        ? "the whole graph is [no stack]: no call has a stack with"
-                        : "the whole graph is [no stack]: no stack has");
-    else if (!total && f->weight >= WEIGHT_CPU)
-        say_command(f, costs->rec, command, "nothing to show: no event has");
-    else if (!total)
-        message("flame: nothing to show: no event has %s", flame_weights[f->weight].text);
 }
 
 /* ---- folded stacks --------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ struct flame_node {
     uint64_t own[FLAME_SIDES]; /* excluding children */
     uint64_t total[FLAME_SIDES];
     uint64_t width;       /* total, of each stack on the side where it is higher; 0: not shown */
+    uint64_t left;        /* the width of all before it */
     uint32_t first_child; /* 0: none; children are sorted by label */
     uint32_t sibling;     /* the next child of the parent; 0: none */
 };
@@ -60,7 +61,7 @@ struct flame {
     struct flame_node *nodes;        /* owned, by number; nodes[0] is the root */
     enum flame_weight weight;
     bool compares;                /* else only FLAME_NOW is used */
-    bool lacks_stacks;            /* some events of that weight have no stack */
+    uint64_t stackless;           /* what no stack has */
     char title[FLAME_TEXT_BYTES]; /* "train.py (8 processes): time of calls on the host: 1 ms" */
     char note[FLAME_TEXT_BYTES];  /* what has no stack and why, or what is compared */
 };

@@ -48,6 +48,7 @@ struct pprof {
     const struct stack_costs *costs;
     struct output *out;
     struct packet packet;
+    struct packet sample;
     struct text_numbers texts;  /* indexes in the string table + 1 */
     struct key_map mapping_ids; /* module -> id */
     unsigned type_count;        /* in `types` */
@@ -150,36 +151,30 @@ static const char *label_key(const struct shown_frame *f)
     return f->kind == SHOWN_PROCESS ? "process" : f->kind == SHOWN_THREAD ? "thread" : NULL;
 }
 
-/* Writes what the sample refers to first, since messages cannot nest; then the sample. */
+/* Writes what the sample refers to first, since messages cannot nest. */
 static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *c)
 {
     const struct call_tree *tree = &p->costs->tree;
+    struct packet *sample = &p->sample;
     const uint64_t values[TYPES] = {c->calls, c->host_ns, c->works,  c->gpu_ns,
                                     c->bytes, c->samples, c->cpu_ns, c->waited_ns};
+    for (size_t i = 0; i < p->type_count; i++)
+        packet_number(sample, SAMPLE_VALUE, values[i]);
     for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
         const struct shown_frame *f = call_tree_frame(tree, n);
         if (!label_key(f)) {
             report_location(p, call_tree_node(tree, n)->frame);
+            packet_number(sample, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
             continue;
         }
-        text_id(p, label_key(f));
-        text_id(p, f->label);
+        size_t label = packet_open(sample, SAMPLE_LABEL);
+        packet_number(sample, LABEL_KEY, text_id(p, label_key(f)));
+        packet_number(sample, LABEL_TEXT, text_id(p, f->label));
+        packet_close(sample, label);
     }
-    size_t opened = packet_open(&p->packet, PROFILE_SAMPLE);
-    for (size_t i = 0; i < p->type_count; i++)
-        packet_number(&p->packet, SAMPLE_VALUE, values[i]);
-    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
-        const struct shown_frame *f = call_tree_frame(tree, n);
-        if (!label_key(f)) {
-            packet_number(&p->packet, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
-            continue;
-        }
-        size_t label = packet_open(&p->packet, SAMPLE_LABEL);
-        packet_number(&p->packet, LABEL_KEY, text_id(p, label_key(f)));
-        packet_number(&p->packet, LABEL_TEXT, text_id(p, f->label));
-        packet_close(&p->packet, label);
-    }
-    packet_close(&p->packet, opened);
+    packet_bytes(&p->packet, PROFILE_SAMPLE, sample->bytes, sample->used);
+    p->failed |= sample->failed;
+    sample->used = 0;
 }
 
 /* Writes the types, the time and the losses. */
@@ -237,6 +232,7 @@ int flame_write_pprof(const struct flame *f, struct output *out)
     flush(&p);
     bool failed = p.failed || p.packet.failed;
     packet_release(&p.packet);
+    packet_release(&p.sample);
     text_numbers_release(&p.texts);
     key_map_release(&p.mapping_ids);
     free(p.is_reported);

@@ -3,109 +3,95 @@
  * speedscope's file format (https://www.speedscope.app/file-format-schema.json): a sampled profile
  * per process, with a sample per stack weighted by its number.
  */
+#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/json_text.h"
 #include "error.h"
 #include "flame/flame.h"
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 
-static void put_text(struct output *out, const char *text)
+/* Writes the frames in use; sets places[number] to each one's index + 1. */
+static void put_frames(const struct flame *f, FILE *out, uint32_t *places)
 {
-    output_write(out, text, strlen(text));
-}
-
-/* Writes the frames in use; sets places[number] to each one's index, and *count. */
-static void put_frames(const struct flame *f, struct output *out, uint32_t *places, uint32_t *count)
-{
-    for (uint32_t n = flame_next(f, 0); n && !out->error; n = flame_next(f, n)) {
+    uint32_t count = 0;
+    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
         uint32_t number = call_tree_node(f->tree, n)->frame;
         const struct shown_frame *frame = call_tree_frame(f->tree, n);
         if (places[number] || frame->kind == SHOWN_PROCESS)
             continue;
-        put_text(out, *count ? ",\n{\"name\":" : "\n{\"name\":");
-        put_text(out, frame->json);
+        json_printf(out, count ? ",\n{\"name\":%s" : "\n{\"name\":%s", frame->label);
         if (frame->file)
-            output_json(out, ",\"file\":", frame->file->raw);
+            json_printf(out, ",\"file\":%s", frame->file->shown);
         if (frame->file && frame->name && frame->line)
-            output_print(out, ",\"line\":%llu", (unsigned long long)frame->line);
-        put_text(out, "}");
-        places[number] = ++*count;
+            fprintf(out, ",\"line\":%" PRIu64, frame->line);
+        fputs("}", out);
+        places[number] = ++count;
     }
 }
 
-/* Returns the next node of the profile, 0 at its end. */
-static uint32_t next_below(const struct flame *f, uint32_t root, uint32_t node)
+/* Returns the next node of the profile that has a number of its own, 0 at its end. */
+static uint32_t next_own(const struct flame *f, uint32_t root, uint32_t node)
 {
-    uint32_t next = flame_next(f, node);
-    return next == f->nodes[root].sibling ? 0 : next;
+    do
+        node = flame_next(f, node);
+    while (node != f->nodes[root].sibling && !f->nodes[node].own[FLAME_NOW]);
+    return node == f->nodes[root].sibling ? 0 : node;
 }
 
-static void put_samples(const struct flame *f, struct output *out, uint32_t root,
-                        const uint32_t *places, uint32_t *way)
+static void put_stack(const struct flame *f, FILE *out, uint32_t root, uint32_t node,
+                      const uint32_t *places, uint32_t *way)
 {
-    const char *separator = "\n[";
-    for (uint32_t n = root; n && !out->error; n = next_below(f, root, n)) {
-        if (!f->nodes[n].own[FLAME_NOW])
-            continue;
-        put_text(out, separator);
-        uint32_t count = 0;
-        for (uint32_t at = n; at != root; at = call_tree_node(f->tree, at)->parent)
-            way[count++] = call_tree_node(f->tree, at)->frame;
-        for (; count; count--)
-            output_print(out, count > 1 ? "%u," : "%u", places[way[count - 1]] - 1);
-        put_text(out, "]");
-        separator = ",\n[";
+    uint32_t count = 0;
+    for (uint32_t at = node; at != root; at = call_tree_node(f->tree, at)->parent)
+        way[count++] = call_tree_node(f->tree, at)->frame;
+    for (; count; count--)
+        fprintf(out, count > 1 ? "%u," : "%u", places[way[count - 1]] - 1);
+}
+
+static void put_profile(const struct flame *f, FILE *out, uint32_t root, const uint32_t *places,
+                        uint32_t *way)
+{
+    uint32_t first = f->nodes[root].own[FLAME_NOW] ? root : next_own(f, root, root);
+    json_printf(
+        out,
+        "{\"type\":\"sampled\",\"name\":%s,\"unit\":%s,\"startValue\":0,\"endValue\":%" PRIu64
+        ",\"samples\":[",
+        call_tree_frame(f->tree, root)->label, flame_weights[f->weight].unit,
+        f->nodes[root].total[FLAME_NOW]);
+    for (uint32_t n = first; n; n = next_own(f, root, n)) {
+        fputs(n == first ? "\n[" : ",\n[", out);
+        put_stack(f, out, root, n, places, way);
+        fputs("]", out);
     }
+    fputs("],\"weights\":[", out);
+    for (uint32_t n = first; n; n = next_own(f, root, n))
+        fprintf(out, n == first ? "%" PRIu64 : ",%" PRIu64, f->nodes[n].own[FLAME_NOW]);
+    fputs("]}", out);
 }
 
-static void put_profile(const struct flame *f, struct output *out, uint32_t root,
-                        const uint32_t *places, uint32_t *way)
+int flame_write_speedscope(const struct flame *f, struct output *output)
 {
-    put_text(out, "{\"type\":\"sampled\",\"name\":");
-    put_text(out, call_tree_frame(f->tree, root)->json);
-    put_text(out, ",\"unit\":\"");
-    put_text(out, flame_weights[f->weight].unit);
-    output_print(out, "\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
-                 (unsigned long long)f->nodes[root].total[FLAME_NOW]);
-    put_samples(f, out, root, places, way);
-    put_text(out, "],\"weights\":[");
-    const char *separator = "";
-    for (uint32_t n = root; n; n = next_below(f, root, n)) {
-        if (!f->nodes[n].own[FLAME_NOW])
-            continue;
-        output_print(out, "%s%llu", separator, (unsigned long long)f->nodes[n].own[FLAME_NOW]);
-        separator = ",";
-    }
-    put_text(out, "]}");
-}
-
-int flame_write_speedscope(const struct flame *f, struct output *out)
-{
+    FILE *out = output->stream;
     char text[2 * FLAME_TEXT_BYTES];
     uint32_t *places = calloc(f->tree->frames.count + 1u, sizeof *places);
-    uint32_t *way = calloc(f->tree->count + 1u, sizeof *way), frames = 0;
-    const char *separator = "\n";
-    int error = places && way ? 0 : GPUPROF_NO_MEMORY;
-    if (error < 0)
-        goto done;
+    uint32_t *way = calloc(f->tree->count + 1u, sizeof *way), first = f->nodes[0].first_child;
+    bool is_whole = places && way;
     snprintf(text, sizeof text, "%s (%s)", flame_weights[f->weight].text, f->note);
-    output_json(out,
+    json_printf(out,
                 "{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"gpuprof@" GPUPROF_RELEASE
-                "\",\n\"name\":",
+                "\",\n\"name\":%s,\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[",
                 text);
-    put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
-    put_frames(f, out, places, &frames);
-    put_text(out, "]},\n\"profiles\":[");
-    for (uint32_t root = f->nodes[0].first_child; root; root = f->nodes[root].sibling) {
-        put_text(out, separator);
+    if (is_whole)
+        put_frames(f, out, places);
+    fputs("]},\n\"profiles\":[", out);
+    for (uint32_t root = first; is_whole && root; root = f->nodes[root].sibling) {
+        fputs(root == first ? "\n" : ",\n", out);
         put_profile(f, out, root, places, way);
-        separator = ",\n";
     }
-    put_text(out, "]}\n");
-done:
+    fputs("]}\n", out);
     free(places);
     free(way);
-    return error;
+    return is_whole ? 0 : GPUPROF_NO_MEMORY;
 }

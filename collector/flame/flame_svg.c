@@ -39,9 +39,6 @@ extern const char flame_script[];
 struct drawing {
     const struct flame *flame;
     struct output *out;
-    double *left;    /* owned, by node: its begin, 0 to 1 */
-    double *filled;  /* owned, by node: begin of its next child */
-    uint32_t *depth; /* owned, by node */
     uint32_t rows;
     unsigned head;   /* px above the graph */
     uint32_t narrow; /* nodes too narrow to draw */
@@ -154,9 +151,16 @@ static void put_description(struct drawing *d, const uint64_t totals[FLAME_SIDES
 
 static double width_of(const struct drawing *d, uint32_t n)
 {
-    uint64_t all = d->flame->nodes[0].width;
-    return n ? (double)d->flame->nodes[n].width / (double)all * (WIDTH - 2 * MARGIN)
-             : WIDTH - 2 * MARGIN;
+    const struct flame_node *nodes = d->flame->nodes;
+    return (n ? (double)nodes[n].width / (double)nodes[0].width : 1) * (WIDTH - 2 * MARGIN);
+}
+
+static unsigned depth_of(const struct flame *f, uint32_t n)
+{
+    unsigned depth = 0;
+    for (; n; n = call_tree_node(f->tree, n)->parent)
+        depth++;
+    return depth;
 }
 
 static void draw_node(struct drawing *d, uint32_t n)
@@ -164,13 +168,14 @@ static void draw_node(struct drawing *d, uint32_t n)
     const struct flame *f = d->flame;
     const struct shown_frame *frame = n ? call_tree_frame(f->tree, n) : NULL;
     const char *label = frame ? frame->label : "all";
-    unsigned y = d->head + (d->rows - 1 - d->depth[n]) * ROW;
+    unsigned depth = depth_of(f, n), y = d->head + (d->rows - 1 - depth) * ROW;
     unsigned colour = f->compares ? colour_of_change(change_of(f->nodes[n].total))
                       : frame     ? colour_of(frame)
                                   : ROOT;
-    double x = MARGIN + d->left[n] * (WIDTH - 2 * MARGIN), width = width_of(d, n);
+    double left = n ? (double)f->nodes[n].left / (double)f->nodes[0].width : 0;
+    double x = MARGIN + left * (WIDTH - 2 * MARGIN), width = width_of(d, n);
     output_print(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>",
-                 d->left[n], width / (WIDTH - 2 * MARGIN), d->depth[n]);
+                 left, width / (WIDTH - 2 * MARGIN), depth);
     size_t length = strlen(label);
     put_escaped(d->out, label, length);
     output_print(d->out, ": ");
@@ -184,23 +189,6 @@ static void draw_node(struct drawing *d, uint32_t n)
         shown = fitting(label, width - 2 * CHARACTER);
     put_escaped(d->out, label, shown);
     output_print(d->out, "%s</text></g>\n", shown && shown < length ? ".." : "");
-}
-
-/* Computes the position of each node and the number of rows. */
-static void flame_svg_place(struct drawing *d)
-{
-    const struct flame *f = d->flame;
-    d->rows = 1;
-    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
-        uint32_t parent = call_tree_node(f->tree, n)->parent;
-        d->depth[n] = d->depth[parent] + 1;
-        bool narrow = width_of(d, n) < NARROWEST;
-        d->narrow += narrow;
-        if (!narrow && d->depth[n] >= d->rows)
-            d->rows = d->depth[n] + 1;
-        d->left[n] = d->filled[n] = d->filled[parent];
-        d->filled[parent] += (double)f->nodes[n].width / (double)f->nodes[0].width;
-    }
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -243,25 +231,21 @@ static void flame_svg_put_head(struct drawing *d)
 
 int flame_write_svg(const struct flame *f, struct output *out)
 {
-    size_t count = f->tree->count + 1u;
-    struct drawing d = {.flame = f, .out = out, .head = HEAD + (f->compares ? LEGEND : 0)};
-    d.left = calloc(count, sizeof *d.left);
-    d.depth = calloc(count, sizeof *d.depth);
-    d.filled = calloc(count, sizeof *d.filled);
-    int error = d.left && d.filled && d.depth ? 0 : GPUPROF_NO_MEMORY;
-    if (error == 0) {
-        flame_svg_place(&d);
-        flame_svg_put_head(&d);
-        draw_node(&d, 0);
-        for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n))
-            if (width_of(&d, n) >= NARROWEST)
-                draw_node(&d, n);
-        output_print(out, "<script><![CDATA[\n");
-        output_write(out, flame_script, strlen(flame_script));
-        output_print(out, "]]></script>\n</svg>\n");
+    struct drawing d = {
+        .flame = f, .out = out, .rows = 1, .head = HEAD + (f->compares ? LEGEND : 0)};
+    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
+        if (width_of(&d, n) < NARROWEST)
+            d.narrow++;
+        else if (depth_of(f, n) >= d.rows)
+            d.rows = depth_of(f, n) + 1;
     }
-    free(d.left);
-    free(d.filled);
-    free(d.depth);
-    return error;
+    flame_svg_put_head(&d);
+    draw_node(&d, 0);
+    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n))
+        if (width_of(&d, n) >= NARROWEST)
+            draw_node(&d, n);
+    output_print(out, "<script><![CDATA[\n");
+    output_write(out, flame_script, strlen(flame_script));
+    output_print(out, "]]></script>\n</svg>\n");
+    return 0;
 }

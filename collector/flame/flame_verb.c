@@ -122,22 +122,6 @@ static enum exit_code read_paths(const struct options *options, char **paths, in
     return code;
 }
 
-/* "now: a and 2 others; before: b". */
-static void name_sides(const struct options *options, char *text, size_t bytes)
-{
-    static const char *const words[] = {"now", "before"};
-    size_t at = 0;
-    for (int side = 0; side < 2 && at < bytes; side++) {
-        int first = side ? options->against : 0;
-        int others = (side ? options->path_count : options->against) - first - 1;
-        char more[40] = "";
-        if (others)
-            snprintf(more, sizeof more, " and %d other%s", others, others == 1 ? "" : "s");
-        at += (size_t)snprintf(text + at, bytes - at, "%s%s: %.200s%s", side ? "; " : "",
-                               words[side], options->paths[first], more);
-    }
-}
-
 /* Each path is a run. Damage is handled as for a single recording. */
 static enum exit_code flame_verb_compare(const struct options *options)
 {
@@ -146,7 +130,10 @@ static enum exit_code flame_verb_compare(const struct options *options)
     uint64_t bytes = 0;
     enum exit_code code = EXIT_OK, verdict = EXIT_OK;
     flame_diff_init(&compared, own->weight, own->is_shares);
-    name_sides(options, compared.graph.note, sizeof compared.graph.note);
+    snprintf(compared.graph.note, sizeof compared.graph.note, "now: %.200s%s; before: %.200s%s",
+             options->paths[0], options->against > 1 ? " and others" : "",
+             options->paths[options->against],
+             options->path_count > options->against + 1 ? " and others" : "");
     for (int i = 0; code == EXIT_OK && i < options->path_count; i++) {
         enum flame_side side = i < options->against ? FLAME_NOW : FLAME_BEFORE;
         uint32_t runs = compared.runs[side];

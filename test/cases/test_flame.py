@@ -23,9 +23,10 @@ def test_folded(run_verb, make_stacks, weight):
                                      for stack, value in WEIGHTS[weight].items()}
     assert all(line.startswith("rank 0: python train.py (testhost, pid 1000);")
                for line in result.stdout.splitlines())
-    left_out = "100 ns of work on the GPU (1 kernel, copies included" if weight == "gpu" else \
-        "1 call without a stack (300 ns"
-    assert left_out in result.stderr
+    left_out = {"gpu": "100 ns of the time of launched work", "host": "300 ns of the time of calls",
+                "calls": "1 of the calls: "}.get(weight)
+    assert f"[no stack]: {left_out}" in result.stderr if left_out else \
+        "[no stack]" not in result.stderr
 
 
 def test_svg_of_a_hostile_program(run_verb, make_stacks, tmp_path):
@@ -141,11 +142,11 @@ def test_nothing_to_show(run_verb, make_stacks):
         result = run_verb("flame", folder, "-o", name)
         assert "absent: switched off" in result.stderr
         assert result.stderr.endswith(
-            "gpuprof: flame: the whole graph is [no stack]: no call has a stack with time of "
-            "calls on the host; to record them: "
+            "gpuprof: flame: the whole graph is [no stack]: no event has a stack with time of "
+            "calls on the host; to record it: "
             "gpuprof run --backtrace=launch,alloc,copy,sync,graph_launch python train.py\n")
     assert run_verb("flame", "--weight=bytes", folder).stderr.endswith(
-        "bytes allocated; to record them: gpuprof run --backtrace=alloc python train.py\n")
+        "bytes allocated; to record it: gpuprof run --backtrace=alloc python train.py\n")
     assert "nothing to show: no event has time of launched work on the GPU\n" in \
         run_verb("flame", "--weight=gpu", folder).stderr
 
@@ -176,7 +177,7 @@ def test_speedscope(run_verb, make_stacks, tmp_path, weight):
     if weight == "host":
         frame = document["shared"]["frames"][names.index(STEP)]
         assert frame == {"name": STEP, "file": "/home/me/train.py", "line": 12}
-        assert "1 call without a stack (300 ns)" in document["name"]
+        assert "[no stack]: 300 ns of the time of calls" in document["name"]
 
 
 def test_svg(run_verb, make_stacks, tmp_path):
@@ -195,7 +196,7 @@ def test_svg(run_verb, make_stacks, tmp_path):
     title = "python train.py: time of calls on the host: 102.700 us"
     assert title in texts
     assert xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot()[0].text == title
-    assert any("1 call without a stack (300 ns)" in (text or "") for text in texts)
+    assert any("[no stack]: 300 ns of the time" in (text or "") for text in texts)
     assert STEP in texts  # wide enough
     again = (tmp_path / "x.svg").read_bytes()
     run_verb("flame", folder, "--format=svg", "-o", "y")
