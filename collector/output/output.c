@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
-#include "base/json_text.h"
 #include "base/workers.h"
 #include "base/zstandard.h"
 #include "bytes.h"
@@ -155,16 +154,13 @@ size_t zstream_pack(const uint8_t *data, size_t length, uint8_t *out, size_t roo
 
 /* ---- in the background ---------------------------------------------------------------------- */
 
-/* A thread that processes full buffers in order while the next one is filled. */
+/* A thread that writes a full buffer while the next one is filled. */
 struct background {
     pthread_t thread;
-    sem_t filled, free;            /* buffers to process, and to fill */
-    char *buffers[OUTPUT_BUFFERS]; /* a ring; owned, except the one being filled */
-    size_t lengths[OUTPUT_BUFFERS];
-    unsigned at; /* the buffer being filled */
+    sem_t filled, free; /* `buffer` */
+    char *buffer;       /* owned */
+    size_t length;      /* 0: the end */
     atomic_int error;
-    output_sink_fn *use;
-    void *context;
 };
 
 static void wait_for(sem_t *semaphore)
@@ -173,70 +169,66 @@ static void wait_for(sem_t *semaphore)
         ;
 }
 
-/* An empty buffer ends it. */
+static int output_write_out(struct output *o, const char *data, size_t length)
+{
+    if (o->sink)
+        return o->sink(o->sink_context, data, length);
+    return o->zstream ? zstream_write(o->zstream, data, length)
+                      : file_write_next(o->fd, data, length);
+}
+
 static void *output_work(void *context)
 {
-    struct background *b = context;
-    for (unsigned at = 0;; at = (at + 1) % OUTPUT_BUFFERS) {
-        wait_for(&b->filled);
-        if (!b->lengths[at])
-            return NULL;
+    struct output *o = context;
+    struct background *b = o->background;
+    for (wait_for(&b->filled); b->length; wait_for(&b->filled)) {
         if (!b->error)
-            b->error = b->use(b->context, b->buffers[at], b->lengths[at]);
+            b->error = output_write_out(o, b->buffer, b->length);
         sem_post(&b->free);
     }
-}
-
-static void release_background(struct background *b)
-{
-    for (unsigned i = 0; i < OUTPUT_BUFFERS; i++)
-        if (i != b->at)
-            free(b->buffers[i]);
-    sem_destroy(&b->filled);
-    sem_destroy(&b->free);
-    free(b);
-}
-
-/* `buffer` becomes the first one. Returns NULL without memory or a thread. */
-static struct background *start_background(char *buffer, size_t bytes, output_sink_fn *use,
-                                           void *context)
-{
-    struct background *b = calloc(1, sizeof *b);
-    bool is_whole = b;
-    if (!b)
-        return NULL;
-    b->use = use;
-    b->context = context;
-    b->buffers[0] = buffer;
-    sem_init(&b->filled, 0, 0);
-    sem_init(&b->free, 0, OUTPUT_BUFFERS - 1);
-    for (unsigned i = 1; i < OUTPUT_BUFFERS; i++)
-        is_whole &= (b->buffers[i] = malloc(bytes)) != NULL;
-    if (is_whole && parallel_start(&b->thread, output_work, b))
-        return b;
-    release_background(b);
     return NULL;
 }
 
-/* Hands over the filled buffer and returns the next. Sets *error to an earlier errno. */
-static char *exchange(struct background *b, size_t length, int *error)
+/* Without memory or a thread, there is none. */
+static void start_background(struct output *o)
 {
-    b->lengths[b->at] = length;
-    sem_post(&b->filled);
+    struct background *b = o->background = calloc(1, sizeof *b);
+    o->in_background = false;
+    if (!b)
+        return;
+    sem_init(&b->filled, 0, 0);
+    sem_init(&b->free, 0, 1);
+    b->buffer = malloc(OUTPUT_BUFFER_BYTES);
+    if (b->buffer && parallel_start(&b->thread, output_work, o))
+        return;
+    free(b->buffer);
+    free(b);
+    o->background = NULL;
+}
+
+/* Hands over the first `length` bytes of the buffer. Returns 0 or an earlier errno. */
+static int hand_over(struct output *o, size_t length)
+{
+    struct background *b = o->background;
     wait_for(&b->free);
-    *error = b->error;
-    b->at = (b->at + 1) % OUTPUT_BUFFERS;
-    return b->buffers[b->at];
+    char *empty = b->buffer;
+    b->buffer = o->buffer;
+    b->length = length;
+    o->buffer = empty;
+    int error = b->error;
+    sem_post(&b->filled);
+    return error;
 }
 
 /* Waits until all is done. Returns 0 or the first errno. */
-static int end_background(struct background *b)
+static int end_background(struct output *o)
 {
-    b->lengths[b->at] = 0;
-    sem_post(&b->filled);
+    struct background *b = o->background;
+    (void)hand_over(o, 0);
     pthread_join(b->thread, NULL);
     int error = b->error;
-    release_background(b);
+    free(b->buffer);
+    free(b);
     return error;
 }
 
@@ -344,16 +336,6 @@ int output_open(struct output *o, const char *path)
     return error;
 }
 
-/* Runs on either thread. */
-static int output_write_out(void *context, const char *data, size_t length)
-{
-    const struct output *o = context;
-    if (o->sink)
-        return o->sink(o->sink_context, data, length);
-    return o->zstream ? zstream_write(o->zstream, data, length)
-                      : file_write_next(o->fd, data, length);
-}
-
 /* Short output needs no second thread. */
 static void output_flush(struct output *o, bool is_last)
 {
@@ -361,15 +343,11 @@ static void output_flush(struct output *o, bool is_last)
         o->error = OUTPUT_BEYOND;
     if (!o->error && o->room)
         *o->room -= o->used;
-    if (o->in_background && !o->background && !is_last) {
-        o->background = start_background(o->buffer, OUTPUT_BUFFER_BYTES, output_write_out, o);
-        o->in_background = o->background != NULL;
-    }
+    if (o->in_background && !is_last)
+        start_background(o);
     int error = o->error;
-    if (!error && o->used && o->background)
-        o->buffer = exchange(o->background, o->used, &error);
-    else if (!error && o->used)
-        error = output_write_out(o, o->buffer, o->used);
+    if (!error && o->used)
+        error = o->background ? hand_over(o, o->used) : output_write_out(o, o->buffer, o->used);
     o->error = error;
     o->flushed += o->used;
     o->used = 0;
@@ -410,19 +388,6 @@ void output_print(struct output *o, const char *format, ...)
     output_advance(o, out + (length < OUTPUT_PRINT_BYTES ? length : OUTPUT_PRINT_BYTES - 1));
 }
 
-void output_json(struct output *o, const char *before, const char *text)
-{
-    char *clean = json_clean(text, strlen(text));
-    char *string = clean ? json_string(clean, strlen(clean)) : NULL;
-    output_write(o, before, strlen(before));
-    if (string)
-        output_write(o, string, strlen(string));
-    else if (!o->error)
-        o->error = ENOMEM;
-    free(clean);
-    free(string);
-}
-
 int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
 {
     *o = (struct output){.fd = fd, .member = true, .file.fd = -1, .sums = sums};
@@ -460,7 +425,7 @@ int output_finish(struct output *o, int keep)
         fclose(o->stream); /* its only errors are in o->error */
     o->stream = NULL;
     output_flush(o, true);
-    int late = o->background ? end_background(o->background) : 0;
+    int late = o->background ? end_background(o) : 0;
     if (!o->error)
         o->error = late;
     if (o->zstream) {

@@ -30,7 +30,6 @@ struct zstream_sums {
 };
 
 #define OUTPUT_BUFFER_BYTES (1u << 20)
-#define OUTPUT_BUFFERS      4    /* of a background output */
 #define OUTPUT_BEYOND       (-1) /* in `error`: the text exceeds the bound */
 
 /* Takes text. Returns 0, or an errno that ends the calls. */
@@ -46,7 +45,7 @@ struct output {
     int fd;
     struct zstream *zstream; /* NULL: not compressed */
     bool in_background; /* set by the caller: a thread compresses and writes, if possible, while the
-                         * next text is made, with OUTPUT_BUFFERS buffers; the file is the same */
+                         * next text is made in a second buffer; the file is the same */
     struct background *background; /* NULL: none (yet) */
     output_sink_fn *sink;          /* NULL: writes to a file */
     void *sink_context;
@@ -99,9 +98,6 @@ void output_write(struct output *o, const char *data, size_t length);
 #define OUTPUT_PRINT_BYTES 1024
 __attribute__((format(printf, 2, 3))) void output_print(struct output *o, const char *format, ...);
 
-/* Writes `before`, then the text as a JSON string, cleaned (json_clean). */
-void output_json(struct output *o, const char *before, const char *text);
-
 /*
  * Writes the rest; puts the file in place if `keep`, else, and after any error, removes it.
  * Releases everything. Returns 0, GPUPROF_IO (errno), or GPUPROF_LIMIT if the text exceeded
@@ -135,6 +131,11 @@ const struct file_format *file_format_named(const struct file_format *const *lis
                                             const char *name);
 const struct file_format *file_format_of_file(const struct file_format *const *list,
                                               const char *path);
+
+/* Returns the format that was asked for, or else of the file; NULL: none, after an error message.
+ */
+const struct file_format *file_format_find(const char *verb, const struct file_format *const *list,
+                                           const char *asked, const char *path);
 
 /* Writes all names with their endings to `text`: "a (.x), b (.y)". Returns `text`. */
 #define FILE_FORMAT_NAMES_BYTES 200

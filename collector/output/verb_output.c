@@ -125,6 +125,21 @@ char *file_format_names(const struct file_format *const *list, char *text)
     return text;
 }
 
+const struct file_format *file_format_find(const char *verb, const struct file_format *const *list,
+                                           const char *asked, const char *path)
+{
+    char names[FILE_FORMAT_NAMES_BYTES];
+    const struct file_format *found =
+        asked ? file_format_named(list, asked) : file_format_of_file(list, path);
+    if (!found && asked)
+        usage_error("%s: --format: unknown format '%s'; the formats are: %s", verb, asked,
+                    file_format_names(list, names));
+    else if (!found)
+        usage_error("%s: %s: unknown file type; the formats are: %s", verb, path,
+                    file_format_names(list, names));
+    return found;
+}
+
 int standard_files_fill(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

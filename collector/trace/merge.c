@@ -1,91 +1,334 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `merge`: writes all events of the recordings as one trace, or as one per rank. */
+#include "trace/merge_trace.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/message.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "clocks/host_clocks.h"
 #include "error.h"
 #include "output/output.h"
 #include "rank.h"
-#include "trace/merge_trace.h"
+#include "record/gpu_record.h"
 
-static bool is_archive_name(const char *path)
+#define SHARE_ALL    (1ull << 32)
+#define FITS_MAX     5
+#define FIT_PERCENT  98
+#define VIEWER_BYTES 500000000u /* of text; V8's longest string has 536,870,888 */
+
+/* ---- what is left out ------------------------------------------------------------------------ */
+
+static uint64_t between(uint64_t begin_ns, uint64_t end_ns)
 {
-    return verb_output_is(path, "zip");
+    return end_ns > begin_ns ? end_ns - begin_ns : 0;
 }
 
-/* Returns true if the process gets its rank's file: of a job's processes with that rank, the first
- * with GPU work, or else the first. */
-static bool has_rank(const struct recording *rec, const struct process *p)
+static bool lasts(const struct slice *s, struct left_out *l)
 {
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const struct process *other = rec->processes[i];
-        if (other->rank == p->rank && other->job == p->job && other->has_gpu >= p->has_gpu &&
-            (other->has_gpu > p->has_gpu || other->index < p->index))
+    const struct event *e = &s->event;
+    unsigned type = e->record->type;
+    uint64_t end_ns = e->end_ns;
+    *l = (struct left_out){
+        .kind = LEFT_OUT_RANGES, .begin_ns = e->begin_ns, .thread = e->thread->index};
+    struct nested n;
+    if (nested_of(s, &n)) {
+        if (!n.is_closed) /* an opened one ends later */
             return false;
+        l->begin_ns = n.begin_ns;
+        end_ns = n.end_ns;
+    } else if (s->change == RANGE_MARKED) {
+        return true;
+    } else if (type == RECORD_CALL) {
+        l->kind = LEFT_OUT_CALLS;
+    } else if (is_host_record(type)) { /* a sample has no duration */
+        l->kind = LEFT_OUT_HOST;
+    } else if (is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD) {
+        l->kind = LEFT_OUT_WORK;
+    } else {
+        return false;
     }
-    return true;
+    l->ns = between(l->begin_ns, end_ns);
+    return l->kind != LEFT_OUT_CALLS || !(e->record->result || e->record->flags & RECORD_OPEN);
 }
 
-/* False where --job=N selected one. */
-static bool has_several_jobs(const struct recording *rec)
+/* Returns the place of eighths of ns, in octaves of 1 ns and more; less is in the first one. */
+static unsigned place_of(uint64_t ns)
 {
-    for (uint32_t i = 1; i < rec->count && rec->processes[i]->job != JOB_NONE; i++)
-        if (rec->processes[i]->job != rec->processes[0]->job)
-            return true;
+    uint64_t eighths = ns << 3;
+    unsigned octave = 60 - (unsigned)__builtin_clzll(eighths | 8);
+    return octave * 8 + (eighths >> octave & 7);
+}
+
+/* Returns the shortest duration at a place. */
+static uint64_t first_of(unsigned place)
+{
+    return place ? (((place % 8 + 8ull) << place / 8) + 7) / 8 : 0;
+}
+
+/* Adds the bytes that the slice took. */
+static void weigh_slice(struct thinning *t, const struct slice *s, uint64_t bytes)
+{
+    struct left_out l;
+    if (!bytes || !lasts(s, &l))
+        return;
+    t->weights[place_of(l.ns)] += bytes;
+    t->weighed += bytes;
+}
+
+/* Chooses what to leave out of a trace of `total` bytes so that about `size` remain, or only what
+ * always stays. */
+static void choose(struct thinning *t, uint64_t total, uint64_t size)
+{
+    unsigned place = THINNING_WEIGHTS;
+    uint64_t fixed = total - t->weighed, left = size > fixed ? size - fixed : 0;
+    while (place && t->weights[place - 1] <= left)
+        left -= t->weights[--place];
+    t->all_ns = place == THINNING_WEIGHTS ? UINT64_MAX : first_of(place);
+    t->some_ns = place ? first_of(place - 1) : 0;
+    t->share = place ? (uint64_t)((unsigned __int128)left * SHARE_ALL / t->weights[place - 1]) : 0;
+}
+
+/* The decision for a call is the same for the call itself and for its work. */
+static bool leaves_out(const struct thinning *t, uint64_t begin_ns, uint64_t ns, uint32_t thread)
+{
+    if (t->weighs || ns >= t->all_ns)
+        return false;
+    uint64_t spread = (begin_ns ^ (uint64_t)thread << 40) * 0x9e3779b97f4a7c15u;
+    return ns < t->some_ns || spread >> 32 >= t->share;
+}
+
+/* ---- a slice ----------------------------------------------------------------------------------
+ */
+
+static uint64_t written(const struct merge *m)
+{
+    return m->format->bytes ? m->format->bytes(m->one.writer) : output_bytes(m->one.out);
+}
+
+static const char *merge_trace_shown(const char *path)
+{
+    return path && strcmp(path, "-") != 0 ? path : "standard output";
+}
+
+void merge_say_large(struct merge *m, const char *path)
+{
+    m->one.is_large = true;
+    if (m->said_large)
+        return;
+    m->said_large = true;
+    progress_clear(m->rec.progress);
+    message("%s: more than 500 MB of text, which most viewers cannot load; select less (--step, "
+            "--from, --to), or drop the shortest events (--max-size=400M)%s",
+            merge_trace_shown(path),
+            m->split || m->rec.count < 2 ? "" : ", or write one file per rank (--per-rank)");
+}
+
+static int merge_trace_take_slice(void *context, const struct slice *s)
+{
+    struct merge *m = context;
+    uint64_t before = written(m);
+    if (before > VIEWER_BYTES && m->format->is_text && !m->one.weighs)
+        merge_say_large(m, m->one.path);
+    int error = m->format->take(m->one.writer, s);
+    if (m->fit.thinning.weighs)
+        weigh_slice(&m->fit.thinning, s, written(m) - before);
+    else if (m->own->max_size && s->is_filtered && m->fit.left_out.kind != LEFT_OUT_KINDS)
+        m->fit.left_out_count++;
+    return error == 0 && m->one.out->error ? WALK_STOP : error; /* output_finish reports it */
+}
+
+static int merge_trace_end(void *context)
+{
+    struct merge *m = context;
+    return m->format->end(m->one.writer);
+}
+
+/* ---- no larger than asked for ---------------------------------------------------------------- */
+
+static bool has(void *context, const struct slice *s)
+{
+    struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    struct left_out l;
+    m->fit.left_out.kind = LEFT_OUT_KINDS;
+    if (f->has && !f->has(f->context, s))
+        return false;
+    if (!lasts(s, &l) || !leaves_out(&m->fit.thinning, l.begin_ns, l.ns, l.thread))
+        return true;
+    m->fit.left_out = l;
     return false;
 }
 
-/* Returns one file per process, in display order; the caller frees it. NULL: no memory. `cycle` is
- * the window number for their names; 0: none. */
-static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
+static bool has_call(void *context, const struct slice *s)
 {
-    const struct recording *rec = &m->rec;
-    const char *ending = m->format->rank_ending ? m->format->rank_ending : m->format->file.ending;
-    struct rank_file *files = calloc(rec->count + 1u, sizeof *files);
-    bool ranked = rec->count && rec->processes[0]->rank != RANK_NONE;
-    bool with_gpu = recording_any(rec, process_has_gpu), has_jobs = has_several_jobs(rec);
-    uint64_t next = 0;
-    for (uint32_t i = 0; files && i < rec->count; i++) {
-        struct process *p = rec->processes[i];
-        struct rank_file *f = &files[i];
-        char job[24] = "", number[32] = "";
-        f->process = p;
-        f->rank = p->rank == RANK_NONE ? 0 : p->rank;
-        if (ranked)
-            f->other = p->rank == RANK_NONE || !has_rank(rec, p);
-        else if (!(f->other = with_gpu && !p->has_gpu))
-            f->rank = next++; /* no process has a rank: numbered by start time */
-        if (has_jobs && p->job != JOB_NONE)
-            snprintf(job, sizeof job, "job_%u/", p->job);
-        if (cycle)
-            snprintf(number, sizeof number, ".%llu", (unsigned long long)cycle);
-        f->stem = (uint32_t)snprintf(f->name, sizeof f->name, "%s%s%llu", job,
-                                     f->other ? "others/process_" : "rank_",
-                                     f->other ? p->shown_pid : (unsigned long long)f->rank);
-        snprintf(f->name + f->stem, sizeof f->name - f->stem, "%s.%s", number, ending);
+    const struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    return (!f->has_call || f->has_call(f->context, s)) &&
+           !leaves_out(&m->fit.thinning, s->call.begin_ns,
+                       between(s->call.begin_ns, s->call.end_ns), s->call.thread);
+}
+
+static bool wants(void *context, const struct process *p, const struct block_span *b)
+{
+    const struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    return f->wants(f->context, p, b);
+}
+
+static const struct walk_filter *merge_filter(struct merge *m)
+{
+    const struct walk_filter *piece = selection_filter(&m->selection, CALLS_UP_TO);
+    if (!m->own->max_size)
+        return piece;
+    m->fit.filter = (struct walk_filter){.context = m,
+                                         .has = has,
+                                         .has_call = has_call,
+                                         .wants = piece ? wants : NULL,
+                                         .asks_calls = m->selection.filter.asks_calls,
+                                         .first_ns = m->selection.filter.first_ns,
+                                         .last_ns = m->selection.filter.last_ns};
+    return &m->fit.filter;
+}
+
+/* ---- one trace ------------------------------------------------------------------------------- */
+
+static int write_once(struct merge *m, struct output *out, struct trace_scope *scope)
+{
+    bool has_work = m->split || recording_any(&m->rec, process_expects_gpu);
+    struct consumer consumer = {.context = m,
+                                .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
+                                .sees_filtered = true, /* memory is counted from the start */
+                                .take = merge_trace_take_slice,
+                                .end = merge_trace_end};
+    scope->survey = has_work ? &m->walk.survey : NULL;
+    scope->tree = m->with_stacks ? &m->tree : NULL;
+    scope->steps = m->with_steps ? &m->steps : NULL;
+    scope->options = m->own;
+    scope->thinning = m->own->max_size ? &m->fit.thinning : NULL;
+    scope->left_out = m->own->max_size ? &m->fit.left_out : NULL;
+    m->fit.left_out_count = 0;
+    scope->selection = m->cut ? &m->selection : NULL;
+    consumer.needs |= has_work ? WALK_WORK | WALK_LOSSES : 0;
+    m->one.is_large = false;
+    m->one.out = out;
+    m->one.writer = m->format->create(out, &m->walk, scope);
+    if (!m->one.writer) {
+        say_error("merge", GPUPROF_NO_MEMORY);
+        return GPUPROF_NO_MEMORY;
     }
-    return files;
+    int error = walk_run(&m->walk, scope->only, &consumer, 1);
+    m->one.bytes = written(m);
+    m->format->free(m->one.writer);
+    return error < 0 ? error : 0;
 }
 
-/* ---- the verb -----------------------------------------------------------------------------------
- */
-
-/*
- * Walks the recording before writing: traces of ranks share an origin, and names, stacks, devices
- * and steps must be known in advance.
- */
-static enum exit_code merge_look_around(struct merge *m, const struct options *options)
+/* Measures the size of the trace. Returns 0 or an error after a message. */
+static int merge_trace_weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
 {
-    enum exit_code code =
-        steps_find(&m->steps, &m->walk, options->step_by, options->step_range, true, "merge");
-    m->with_steps = recording_any(&m->rec, process_may_have_ops) || options->step_by ||
-                    options->step_range || m->steps.kind == STEPS_CALLED;
-    return code;
+    struct output nowhere;
+    uint64_t room = m->room;
+    int error = output_open(&nowhere, "/dev/null");
+    if (error < 0) {
+        say_error("merge", error);
+        return error;
+    }
+    nowhere.room = &room;
+    m->one.weighs = true;
+    error = write_once(m, &nowhere, scope);
+    m->one.weighs = false;
+    *bytes = m->one.bytes;
+    int its = output_finish(&nowhere, 0);
+    if (its < 0)
+        verb_output_failed(scope->name, its);
+    return error < 0 ? error : its;
 }
+
+/* Finds what to leave out. One pass weighs each event; further passes are needed for counters, and
+ * for arrows, which go with either of their ends. */
+static int merge_trace_fit(struct merge *m, struct trace_scope *scope)
+{
+    struct thinning *t = &m->fit.thinning;
+    char text[UNIT_TEXT_BYTES];
+    uint64_t all = 0, bytes = 0, most = 0, max = m->own->max_size;
+    *t = (struct thinning){.weighs = true};
+    int error = merge_trace_weigh(m, scope, &all);
+    t->weighs = false;
+    if (error < 0 || all <= max)
+        return error;
+    struct thinning best = *t;
+    uint64_t fixed = all - t->weighed; /* what always stays */
+    uint64_t wanted = max / 100 * FIT_PERCENT, size = wanted;
+    for (unsigned i = 0; error == 0 && i < FITS_MAX && most <= max / 10 * 9; i++) {
+        if (size < fixed || (i + 1 == FITS_MAX && !most))
+            size = fixed;
+        choose(t, all, size);
+        error = merge_trace_weigh(m, scope, &bytes);
+        if (bytes <= max && bytes > most) {
+            most = bytes;
+            best = *t;
+        }
+        if (bytes > max && size == fixed)
+            break;
+        size = size + wanted > bytes ? size + wanted - bytes : 0;
+    }
+    *t = best;
+    if (error < 0 || most)
+        return error;
+    /* Requesting the size of what always stays leaves exactly this. */
+    message("merge: --max-size: %s is too small%s%s: names, counters, memory, steps and failed "
+            "calls are always kept; give --max-size=%lluK or more, or select less (--step, --rank)",
+            bytes_text(text, max), m->split ? " for " : "", m->split ? scope->name : "",
+            (unsigned long long)(bytes + 1023) / 1024);
+    return GPUPROF_USAGE;
+}
+
+int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
+{
+    int error = m->own->max_size ? merge_trace_fit(m, scope) : 0;
+    return error < 0 ? error : write_once(m, out, scope);
+}
+
+void merge_say_left_out(const struct merge *m, const char *path)
+{
+    char text[UNIT_TEXT_BYTES];
+    if (m->fit.left_out_count)
+        message("%s: --max-size left out %llu calls, ranges and GPU activities: those shorter than "
+                "%s%s",
+                merge_trace_shown(path), (unsigned long long)m->fit.left_out_count,
+                time_text(text, m->fit.thinning.all_ns),
+                m->fit.thinning.share ? ", except some of the longest of them" : "");
+}
+
+enum exit_code merge_close(const struct merge *m, struct output *out, const char *path, int error,
+                           bool all)
+{
+    bool is_whole = all && error == 0 && !out->error;
+    enum exit_code checked = is_whole ? selection_check(&m->selection, "merge") : EXIT_OK;
+    enum exit_code code = verb_output_close(out, path, checked == EXIT_OK ? error : GPUPROF_USAGE);
+    return error == GPUPROF_USAGE || checked != EXIT_OK ? EXIT_USAGE : code;
+}
+
+enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope)
+{
+    struct output out;
+    enum exit_code code = verb_output_open(&out, path, &m->room);
+    if (code != EXIT_OK)
+        return code;
+    if (m->rec.is_parallel)
+        out.in_background = true;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    scope->name = slash ? slash + 1 : path;
+    m->one.path = path;
+    return merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->split);
+}
+
+/* ---- the verb ----------------------------------------------------------------------------------
+ */
 
 static enum exit_code find_piece(struct merge *m, const struct options *options, uint64_t cycle)
 {
@@ -100,16 +343,42 @@ static enum exit_code find_piece(struct merge *m, const struct options *options,
     return code;
 }
 
-/* Puts each window's number where TensorBoard looks for it. */
-static enum exit_code write_cycles(struct merge *m, const struct options *options)
+static enum exit_code merge_write(struct merge *m, const struct options *options)
 {
+    const struct merge_options *own = options->own;
+    bool is_archive = verb_output_is(options->output, "zip");
     bool is_all = options->select.cycle == CYCLE_ALL;
-    enum exit_code code = EXIT_OK;
-    for (uint64_t cycle = m->request.cycle;; cycle++) {
-        struct rank_file *files = rank_files_make(m, cycle);
-        code = files ? merge_write_folder(m, options->output, files)
-                     : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-        free(files);
+    uint64_t cycle = is_all ? 1 : options->select.cycle;
+    m->split = own->per_rank || is_archive;
+    m->cut = options->select.is_given;
+    m->room = verb_output_room(recording_bytes(&m->rec));
+    struct trace_scope scope = {.rank = RANK_NONE};
+    m->rec.progress = progress_begin("merge", recording_bytes(&m->rec) * 2u);
+    if (walk_init(&m->walk, &m->rec) < 0)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    /* Walks the recording before writing: traces of ranks share an origin, and names, stacks,
+     * devices and steps must be known in advance. */
+    enum exit_code code =
+        steps_find(&m->steps, &m->walk, options->step_by, options->step_range, true, "merge");
+    m->with_steps = recording_any(&m->rec, process_may_have_ops) || options->step_by ||
+                    options->step_range || m->steps.kind == STEPS_CALLED;
+    if (code == EXIT_OK)
+        code = find_piece(m, options, cycle);
+    if (code != EXIT_OK)
+        return code;
+    m->with_stacks = m->walk.survey.stacks.stack_count;
+    if (m->with_stacks && call_tree_init(&m->tree, &m->walk.survey, NULL, options->symbols) < 0)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    if (is_archive)
+        return merge_write_archive(m, options->output);
+    if (!m->split) {
+        code = merge_write_file(m, options->output, &scope);
+        if (code == EXIT_OK)
+            merge_say_left_out(m, options->output);
+        return code;
+    }
+    for (;; cycle++) { /* puts each window's number where TensorBoard looks for it */
+        code = merge_write_folder(m, options->output, cycle);
         if (code != EXIT_OK || !is_all || cycle == m->selection.cycle_last)
             return code;
         selection_release(&m->selection);
@@ -119,84 +388,31 @@ static enum exit_code write_cycles(struct merge *m, const struct options *option
     }
 }
 
-static enum exit_code merge_write(struct merge *m, const struct options *options)
-{
-    const struct merge_options *own = options->own;
-    m->split = own->per_rank || is_archive_name(options->output);
-    m->cut = options->select.is_given;
-    m->room = verb_output_room(recording_bytes(&m->rec));
-    struct trace_scope scope = {.rank = RANK_NONE};
-    m->rec.progress = progress_begin("merge", recording_bytes(&m->rec) * 2u);
-    if (walk_init(&m->walk, &m->rec) < 0)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    uint64_t cycle = options->select.cycle == CYCLE_ALL ? 1 : options->select.cycle;
-    enum exit_code code = merge_look_around(m, options);
-    if (code == EXIT_OK)
-        code = find_piece(m, options, cycle);
-    if (code != EXIT_OK)
-        return code;
-    m->with_stacks = m->walk.survey.stacks.stack_count;
-    if (m->with_stacks && call_tree_init(&m->tree, &m->walk.survey, NULL, options->symbols) < 0)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    if (cycle && own->per_rank)
-        return write_cycles(m, options);
-    if (!m->split) {
-        code = merge_write_file(m, options->output, &scope);
-        if (code == EXIT_OK)
-            merge_say_left_out(m, options->output);
-        return code;
-    }
-    struct rank_file *files = rank_files_make(m, 0);
-    if (!files)
-        code = verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    else if (own->per_rank)
-        code = merge_write_folder(m, options->output, files);
-    else
-        code = merge_write_archive(m, options->output, files);
-    free(files);
-    return code;
-}
-
 #define TRACE_FORMAT(name) &name##_format.file,
 const struct file_format *const trace_formats[] = {
 #include "trace/trace_formats.def"
     NULL};
 #undef TRACE_FORMAT
 
-/* Returns the format of --format, or of the file name's ending, which need not have one; NULL:
- * unknown. */
-static const struct trace_format *merge_format_of(const struct options *options)
-{
-    const struct merge_options *own = options->own;
-    bool is_file = !own->per_rank && !is_archive_name(options->output);
-    const struct file_format *found = *trace_formats;
-    if (own->format)
-        found = file_format_named(trace_formats, own->format);
-    else if (is_file && !verb_output_is(options->output, ""))
-        found = file_format_of_file(trace_formats, options->output);
-    return (const struct trace_format *)found;
-}
-
 static enum exit_code merge_run(const struct options *options)
 {
     const struct merge_options *own = options->own;
-    char names[FILE_FORMAT_NAMES_BYTES];
-    struct merge m = {.own = own, .format = merge_format_of(options)};
+    struct merge m = {.own = own};
+    bool is_archive = verb_output_is(options->output, "zip");
     if (own->per_rank && (!options->output || strcmp(options->output, "-") == 0))
-        return usage_error(
-            "merge: --per-rank writes several files; name a folder, such as -o traces");
-    if (own->per_rank && is_archive_name(options->output))
+        return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
+    if (own->per_rank && is_archive)
         return usage_error("merge: an archive always has one file per rank; leave out --per-rank");
     if (options->select.cycle == CYCLE_ALL && !own->per_rank)
-        return usage_error("merge: --cycle=all writes one file per window; add --per-rank and name "
-                           "a folder, such as -o traces");
-    if (!m.format && own->format)
-        return usage_error("merge: --format: unknown format '%s'; the formats are: %s", own->format,
-                           file_format_names(trace_formats, names));
-    if (!m.format)
-        return usage_error(
-            "merge: %s: unknown file type; the formats are: %s, also .gz, .zst and .zip",
-            options->output, file_format_names(trace_formats, names));
+        return usage_error("merge: --cycle=all writes a file per window; add --per-rank");
+    bool has_ending = !own->per_rank && !is_archive && !verb_output_is(options->output, "");
+    const struct file_format *format =
+        own->format || has_ending
+            ? file_format_find("merge", trace_formats, own->format, options->output)
+            : *trace_formats;
+    m.format = (const struct trace_format *)format;
+    if (!format)
+        return EXIT_USAGE;
     if (!options->output && isatty(STDOUT_FILENO))
         return usage_error("merge: not written to the terminal; name a file: -o trace.json (or -o "
                            "- to write it anyway)");

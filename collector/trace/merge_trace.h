@@ -8,21 +8,6 @@
 #include "resolve/selection.h"
 #include "trace/trace_writer.h"
 
-/*
- * One trace file per process, with the names that HTA and TensorBoard expect: rank_N with the
- * format's ending. Processes that share a rank or have none go to a folder of their own, which
- * those tools skip. With several jobs each has a folder, job_N.
- */
-#define RANK_FILE_BYTES 96
-
-struct rank_file {
-    struct process *process;
-    uint64_t rank;              /* as the file has it */
-    bool other;                 /* in the folder for processes without their own rank */
-    uint32_t stem;              /* bytes of `name` before the ending */
-    char name[RANK_FILE_BYTES]; /* with folders, without .gz */
-};
-
 extern const struct verb merge_verb;
 struct merge;
 
@@ -62,9 +47,6 @@ struct merge {
     uint64_t room;   /* left for the text of all traces */
 };
 
-/* Returns the filter of the walk: the selection and what --max-size leaves. */
-const struct walk_filter *merge_filter(struct merge *m);
-
 /* Writes the trace of the processes in scope; the caller owns the output. Returns 0, or an error
  * after a message. */
 int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *scope);
@@ -85,10 +67,9 @@ void merge_say_large(struct merge *m, const char *path);
 void merge_say_left_out(const struct merge *m, const char *path);
 
 /* Writes a trace for each rank: into one archive, or as files in a folder, with the recording's
- * number of workers. Their findings are then in m->walk. (merge_ranks.c) */
-enum exit_code merge_write_archive(struct merge *m, const char *path,
-                                   const struct rank_file *files);
-enum exit_code merge_write_folder(struct merge *m, const char *folder,
-                                  const struct rank_file *files);
+ * number of workers; `cycle` is the window number for their names, 0: none. Their findings are then
+ * in m->walk. (merge_ranks.c) */
+enum exit_code merge_write_archive(struct merge *m, const char *path);
+enum exit_code merge_write_folder(struct merge *m, const char *folder, uint64_t cycle);
 
 #endif

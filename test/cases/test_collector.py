@@ -369,8 +369,7 @@ def test_name_of_another_kind(run_collector, make_stream, tmp_path):
     folder = make_stream(10)
     others = "x.csv", "x.svg", "x.html.gz", "x.tar", "x.perfetto-trace"
     for verb, names, advice in (
-            ("merge", others, "the formats are: chrome (.json), perfetto (.pftrace), also .gz, "
-                              ".zst and .zip"),
+            ("merge", others, "the formats are: chrome (.json), perfetto (.pftrace)"),
             ("report", ("x.svg",), "name it .txt, .csv, .json or .html, or give --format; "
                                   "'gpuprof export' and 'gpuprof merge' write other types")):
         for name in names:
