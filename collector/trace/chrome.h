@@ -4,8 +4,8 @@
  * chrome_rows.c (names and rows), chrome_head.c (the text around the events), chrome_gpu.c (device
  * activities and throttling), chrome_nested.c (ranges, PyTorch operators, library calls),
  * chrome_host.c (steps, marks, samples, waits, the Python interpreter), chrome_memory.c
- * (allocations), chrome_counters.c (counter tracks). The first error stays in the writer; the
- * output after it does not matter.
+ * (allocations), chrome_counters.c (counter tracks), trace_row.c (slices that nest). The first
+ * error stays in the writer; the output after it does not matter.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -15,12 +15,39 @@
 #include "memory/ledger.h"
 #include "resolve/op_stack.h"
 #include "resolve/projection.h"
-#include "trace/counters.h"
-#include "trace/trace_row.h"
 #include "trace/trace_writer.h"
 
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and other texts */
 #define FLOW_PROCESS_SHIFT 36   /* JavaScript's exact ids: 16 bits of process, 36 of flow */
+
+/*
+ * A row of a trace (a thread or stream) that keeps its slices from overlapping. Viewers swallow or
+ * drop slices that neither nest nor stay 1 ns apart; of slices with equal begins, the first in the
+ * file is the outer one. An inner slice ends at least 1 ns before the outer one: readers add begin
+ * and duration as doubles, and the rounded sums could cross otherwise.
+ */
+#define ROW_DEPTH_MAX 64         /* open slices per row */
+#define ROW_OPEN_END  UINT64_MAX /* for a slice whose end is unknown */
+
+struct open_slice {
+    uint64_t end_ns;
+    uint64_t inner_ns; /* latest end for slices inside it */
+    uint64_t since_ns; /* recorded begin, and ... */
+    uint64_t begin_ns; /* ... shown begin, if the end is unknown */
+};
+
+/* A row's pid and tid, and the key "ts", as text. */
+struct row_ids {
+    char text[48];
+    uint32_t bytes;
+};
+
+struct trace_row {
+    struct row_ids ids;
+    uint32_t depth;
+    uint64_t begin_ns; /* of the last slice */
+    struct open_slice open[ROW_DEPTH_MAX];
+};
 
 /*
  * Rows that are not threads: streams, synchronisations, projected ranges and throttling of devices;
@@ -96,13 +123,6 @@ struct chrome_totals {
     uint64_t left_out_ns[LEFT_OUT_KINDS]; /* and their total duration */
 };
 
-struct chrome_counters {
-    struct counters series;
-    struct counted **list; /* owned, with their elements */
-    uint32_t count;
-    struct key_map places; /* (process, device or none) -> index + 1 */
-};
-
 struct chrome_memory {
     struct ledger ledger;
     struct consumer books;     /* the ledger's */
@@ -142,7 +162,7 @@ struct trace_writer {
     struct chrome_time time;
     struct chrome_totals totals;
     struct chrome_rows rows;
-    struct chrome_counters counters;
+    struct chrome_counters *counters; /* owned */
     struct chrome_memory memory;
     struct chrome_frames frames;
     char *arguments; /* where the arguments of the current slice begin */
@@ -200,13 +220,33 @@ static inline struct process_span *chrome_span(const struct trace_writer *w,
     return &w->shown.spans[p->index - w->shown.list[0]->index];
 }
 
+/* ---- trace_row.c ---- */
+
+struct row_ids row_ids_of(uint32_t pid, uint32_t tid);
+
+/* Fits a slice into its row: inside the open one, or at least 1 ns after it. */
+void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns);
+
+/* Returns true if it fits unchanged; else it crosses an open slice. */
+bool trace_row_holds(const struct trace_row *row, uint64_t begin_ns, uint64_t end_ns);
+
+/* Opens a slice whose end is not yet known; later slices begin after it. */
+void trace_row_open(struct trace_row *row, uint64_t begin_ns);
+
+/* Ends the open slice that began at *begin_ns: moves its times so that it contains its inner slices
+ * and stays inside the outer one. Returns false if it must be shown elsewhere, since a slice that
+ * began later is open, and drops it. */
+bool trace_row_close(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns);
+
+/* Drops the open slice that began then; it is not shown. */
+void trace_row_forget(struct trace_row *row, uint64_t begin_ns);
+
 /* ---- chrome_writer.c ---- */
 
-/* Extends the time of the trace and the process to include these times. */
+/* Extends the time of the trace and the process. The second one is for a slice shown at full
+ * length: only its part inside the selection counts. */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns);
-
-/* The same for a slice shown at full length: only its part inside the selection counts. */
 void chrome_reach_into(struct trace_writer *w, const struct process *p, const struct shown *at);
 
 /* Begins a slice, up to its arguments, named `name`, or `text` if that is NULL. Every member begins
@@ -248,7 +288,6 @@ char *chrome_put_stack(const struct trace_writer *w, char *out, const char *key,
 
 /* ---- chrome_head.c ---- */
 
-/* Write everything before the first event, and everything after the last. */
 void chrome_head(struct trace_writer *w);
 void chrome_tail(struct trace_writer *w);
 
@@ -261,10 +300,9 @@ void chrome_put_metadata(struct trace_writer *w, const char *what, uint32_t pid,
 void chrome_rows_init(struct trace_writer *w);
 void chrome_rows_release(struct trace_writer *w);
 
-/* Writes the names of a process and its threads, and creates their rows. */
+/* Write names: of a process and its threads, whose rows it creates; of a device at its first use,
+ * and return the pid that stands for it. */
 void chrome_name_process(struct trace_writer *w, const struct process *p);
-
-/* Returns the pid that stands for a device; writes its name at first use. */
 uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device);
 
 /* Returns lane `lane` of a row that is not a thread, or the first lane free at at->begin_ns. Writes
@@ -284,7 +322,6 @@ void chrome_put_arrow(struct trace_writer *w, const struct process *p, const cha
 
 /* ---- chrome_gpu.c ---- */
 
-/* Writes a KERNEL, COPY, SET, SYNC, GRAPH or OVERHEAD record. */
 void chrome_gpu(struct trace_writer *w, const struct slice *s);
 
 /* Returns true if the slices at both ends encode the arrow from calls of the function; else the
@@ -308,9 +345,8 @@ void chrome_throttle_end(struct trace_writer *w);
 
 /* ---- chrome_memory.c ---- */
 
+/* It takes each slice, before anything is written of it. */
 int chrome_memory_init(struct trace_writer *w);
-
-/* Takes each slice, before anything is written of it. */
 void chrome_memory_take(struct trace_writer *w, const struct slice *s);
 
 /* ---- chrome_counters.c ---- */
@@ -327,14 +363,12 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s);
 void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l);
 
 void chrome_put_counters(struct trace_writer *w);
+int chrome_counters_init(struct trace_writer *w); /* 0 or GPUPROF_NO_MEMORY */
 void chrome_counters_release(struct trace_writer *w);
 
 /* ---- chrome_nested.c ---- */
 
-/* Write a closed or changed range, operator or library call. A range that is left has no event. */
-void chrome_range(struct trace_writer *w, const struct slice *s);
-void chrome_op(struct trace_writer *w, const struct slice *s);
-void chrome_library(struct trace_writer *w, const struct slice *s);
+void chrome_nested(struct trace_writer *w, const struct slice *s, const struct nested *n);
 
 /* Writes the attributes of a range or mark as members, each with a comma before it. */
 #define STEP_NAME        "ProfilerStep#"
@@ -344,7 +378,6 @@ char *chrome_put_attributes(struct trace_writer *w, char *out, const struct rang
 /* Returns the External id of the operator that launched the work; 0: none. */
 uint32_t chrome_op_of(struct trace_writer *w, const struct slice *s);
 
-/* Writes the projection of a range on a stream. */
 projection_fn chrome_projected;
 
 /* ---- chrome_host.c ---- */

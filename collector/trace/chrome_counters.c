@@ -3,6 +3,10 @@
  * Counter tracks of a Chrome trace, written at its end. Of a device: how busy it was, unfinished
  * launches, copy speed, memory, and the driver's readings (run --device). Of a process: its
  * launches and its resident memory.
+ * Time is divided into buckets of 2^n ns; the width doubles when an event is later than the last
+ * bucket. So nothing must be known in advance, and output is bounded. A selection's buckets begin
+ * with it; the first one includes earlier values (for a level, the last). Memory: 2 KiB for each
+ * series, of which there are at most SERIES_MAX.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,9 +18,15 @@
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"
 
-#define VALUES_BYTES 192  /* for the values of a counter */
-#define VALUE_MAX    1e15 /* larger values come from damaged files */
-#define KEYS_MAX     4
+#define VALUES_BYTES     192  /* for the values of a counter */
+#define VALUE_MAX        1e15 /* larger values come from damaged files */
+#define KEYS_MAX         4
+#define BUCKETS          512
+#define BUCKETS_MIN      16
+#define FIRST_SHIFT      10
+#define TIME_MAX         (1ull << 62) /* ns; later events are not counted */
+#define SERIES_MAX       8192
+#define EVENTS_A_COUNTER 10 /* a counter value takes a fifth of an event's text: about 2 % */
 
 enum counter {
     COUNT_BUSY,
@@ -45,15 +55,16 @@ static const struct track_info {
     const char *keys[KEYS_MAX]; /* ended by NULL if fewer than KEYS_MAX */
     double unit;                /* factor from the amount per ns, or from a level's own unit */
     unsigned thousandths;       /* values are rounded to this; smaller changes are not written */
-    bool is_level;
-    bool is_read; /* a mean of readings, over the time that has readings */
+    bool is_level;              /* a state that lasts until the next value; else sums */
+    bool is_read;               /* a mean of readings, over the time that has readings */
+    bool is_late;               /* level: unknown before its first value */
 } infos[COUNTERS] = {
     [COUNT_BUSY] = {"GPU busy", {"%"}, 0.01, 100, false},
     [COUNT_FLYING] = {"kernels launched, not finished", {"mean"}, 1, 10, false},
     [COUNT_COPIES] = {"copies (GB/s)", {"HtoD", "DtoH", "other"}, 1, 1, false},
     [COUNT_MEMORY] = {"GPU memory", {"MiB"}, 1024 * 1024, 100, true},
     [COUNT_TENSORS] = {"PyTorch's memory (MiB)", {"allocated", "reserved"}, 1024 * 1024, 100, true},
-    [COUNT_RESIDENT] = {"resident memory", {"MiB"}, 1024 * 1024, 100, true},
+    [COUNT_RESIDENT] = {"resident memory", {"MiB"}, 1024 * 1024, 100, true, false, true},
     [COUNT_LAUNCHES] = {"launches", {"per second"}, 1e-9, 1000, false},
     [COUNT_NVML_BUSY] = {"NVML: busy (%)", {"kernels", "memory"}, 10000, 100, false, true},
     [COUNT_NVML_MEMORY] =
@@ -70,75 +81,188 @@ static const struct track_info {
         {"GPM (%)", {"SMs", "occupancy", "tensor cores", "DRAM"}, 10000, 100, false, true},
 };
 
+struct series {
+    bool is_level;
+    double last;          /* level: current value */
+    uint32_t next;        /* level: the first bucket after its last value */
+    float parts[BUCKETS]; /* amount per bucket; level: highest value, NAN if unknown */
+};
+
+/* The tracks of a device or a process. */
 struct counted {
     uint64_t busy_until_ns;
-    uint32_t pid;                              /* of the track */
+    uint32_t pid;
     struct series *series[COUNTERS][KEYS_MAX]; /* NULL: no values yet */
     struct series *read[COUNTERS][KEYS_MAX];   /* time with readings, for means of readings */
 };
 
+struct chrome_counters {
+    struct series **series; /* owned, with their elements */
+    uint32_t series_count;
+    unsigned shift;        /* a bucket has 1 << shift ns */
+    uint64_t from_ns;      /* begin of the first bucket */
+    struct counted **list; /* owned, with their elements */
+    uint32_t count;
+    struct key_map places; /* (process, device or none) -> index + 1 */
+};
+
+int chrome_counters_init(struct trace_writer *w)
+{
+    struct chrome_counters *c = w->counters = calloc(1, sizeof *c);
+    if (!c)
+        return GPUPROF_NO_MEMORY;
+    c->shift = FIRST_SHIFT;
+    c->from_ns = w->time.from_ns;
+    return 0;
+}
+
 void chrome_counters_release(struct trace_writer *w)
 {
-    for (uint32_t i = 0; i < w->counters.count; i++)
-        free(w->counters.list[i]);
-    free(w->counters.list);
-    key_map_release(&w->counters.places);
-    counters_release(&w->counters.series);
+    struct chrome_counters *c = w->counters;
+    if (!c)
+        return;
+    for (uint32_t i = 0; i < c->series_count; i++)
+        free(c->series[i]);
+    for (uint32_t i = 0; i < c->count; i++)
+        free(c->list[i]);
+    free(c->series);
+    free(c->list);
+    key_map_release(&c->places);
+    free(c);
+}
+
+/* ---- series ---------------------------------------------------------------------------------- */
+
+/* Returns NULL without memory or room. */
+static struct series *add_series(struct chrome_counters *c, bool is_level)
+{
+    struct series *s = c->series_count < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
+    if (!s || ARRAY_PUSH(c->series, c->series_count, &s) < 0) {
+        free(s);
+        return NULL;
+    }
+    s->is_level = is_level;
+    for (uint32_t i = 0; is_level && i < BUCKETS; i++)
+        s->parts[i] = NAN;
+    return s;
+}
+
+/* Returns NULL if there are too many series, or no memory. */
+static struct series *series_of(struct trace_writer *w, struct counted *c, enum counter which,
+                                unsigned key)
+{
+    const struct track_info *info = &infos[which];
+    bool is_new = !c->series[which][0];
+    for (unsigned i = 0; is_new && i < KEYS_MAX && info->keys[i]; i++) {
+        c->series[which][i] = add_series(w->counters, info->is_level);
+        c->read[which][i] = info->is_read ? add_series(w->counters, false) : NULL;
+    }
+    return c->series[which][key];
+}
+
+static void widen(struct chrome_counters *c)
+{
+    for (uint32_t k = 0; k < c->series_count; k++) {
+        struct series *s = c->series[k];
+        float *parts = s->parts;
+        for (uint32_t i = 0; i < BUCKETS / 2; i++)
+            parts[i] = s->is_level ? fmaxf(parts[2 * i], parts[2 * i + 1])
+                                   : parts[2 * i] + parts[2 * i + 1];
+        for (uint32_t i = BUCKETS / 2; i < BUCKETS; i++)
+            parts[i] = s->is_level ? NAN : 0;
+        s->next = (s->next + 1) / 2;
+    }
+    c->shift++;
+}
+
+/* Returns the bucket that contains the time; widens the buckets if necessary. */
+static inline uint32_t bucket_of(struct chrome_counters *c, uint64_t ns)
+{
+    while (ns >> c->shift >= BUCKETS)
+        widen(c);
+    return (uint32_t)(ns >> c->shift);
+}
+
+/* Returns the time since the first bucket's begin. */
+static uint64_t since(const struct chrome_counters *c, uint64_t ns)
+{
+    return ns > c->from_ns ? ns - c->from_ns : 0;
+}
+
+/* Adds `rate` per ns over a span; `counted` may be NULL. */
+static void span(struct trace_writer *w, struct counted *counted, enum counter which, unsigned key,
+                 uint64_t begin_ns, uint64_t end_ns, double rate)
+{
+    struct chrome_counters *c = w->counters;
+    struct series *s = counted ? series_of(w, counted, which, key) : NULL;
+    struct series *read = s ? counted->read[which][key] : NULL;
+    begin_ns = since(c, begin_ns);
+    end_ns = since(c, end_ns);
+    if (!s || begin_ns >= end_ns || end_ns > TIME_MAX)
+        return;
+    uint32_t last = bucket_of(c, end_ns);
+    while (begin_ns < end_ns) {
+        uint32_t at = bucket_of(c, begin_ns);
+        uint64_t until_ns = at < last ? (at + 1ull) << c->shift : end_ns;
+        double ns = (double)(int64_t)(until_ns - begin_ns);
+        s->parts[at] += (float)(rate * ns);
+        if (read)
+            read->parts[at] += (float)ns;
+        begin_ns = until_ns;
+    }
+}
+
+/* The level stays until bucket `end`. */
+static void hold(struct series *s, uint32_t end)
+{
+    for (; s->next < end; s->next++)
+        s->parts[s->next] = (float)s->last;
+}
+
+/* Adds `amount` at once; for a level, its value from now on. `counted` may be NULL. */
+static void instant(struct trace_writer *w, struct counted *counted, enum counter which,
+                    unsigned key, uint64_t at_ns, double amount)
+{
+    struct chrome_counters *c = w->counters;
+    struct series *s = counted ? series_of(w, counted, which, key) : NULL;
+    bool is_before = at_ns < c->from_ns;
+    at_ns = since(c, at_ns);
+    if (!s || at_ns > TIME_MAX)
+        return;
+    uint32_t at = bucket_of(c, at_ns);
+    if (!s->is_level) {
+        s->parts[at] += (float)amount;
+        return;
+    }
+    if (infos[which].is_late && !s->next)
+        s->next = at;
+    hold(s, at + 1); /* where a level changes, the old value counts too */
+    s->parts[at] = is_before ? (float)amount : fmaxf(s->parts[at], (float)amount);
+    s->last = amount;
 }
 
 #define PROCESS_ITSELF UINT64_MAX /* in place of a device */
 
-/* Returns NULL without memory. */
+/* Returns NULL if counters are not wanted, or without memory. */
 static struct counted *counted_of(struct trace_writer *w, struct process *p, uint64_t device)
 {
+    struct chrome_counters *all = w->counters;
     struct key key = {p->index, device, 0};
-    uint64_t place = key_map_get(&w->counters.places, key);
+    uint64_t place = key_map_get(&all->places, key);
+    if (w->scope.options->no_counters)
+        return NULL;
     if (place)
-        return w->counters.list[place - 1];
+        return all->list[place - 1];
     uint32_t pid = device == PROCESS_ITSELF ? p->shown_pid : chrome_name_device(w, p, device);
     struct counted *c = w->error ? NULL : calloc(1, sizeof *c);
-    if (!chrome_ok(w,
-                   c ? ARRAY_PUSH(w->counters.list, w->counters.count, &c) : GPUPROF_NO_MEMORY)) {
+    if (!chrome_ok(w, c ? ARRAY_PUSH(all->list, all->count, &c) : GPUPROF_NO_MEMORY)) {
         free(c);
         return NULL;
     }
-    *c = (struct counted){.pid = pid};
-    if (key_map_set(&w->counters.places, key, w->counters.count) == GPUPROF_NO_MEMORY)
+    c->pid = pid;
+    if (key_map_set(&all->places, key, all->count) == GPUPROF_NO_MEMORY)
         (void)chrome_ok(w, GPUPROF_NO_MEMORY);
     return c;
-}
-
-static __attribute__((noinline)) void series_make(struct trace_writer *w, struct counted *c,
-                                                  enum counter which)
-{
-    const struct track_info *info = &infos[which];
-    for (unsigned i = 0; i < KEYS_MAX && info->keys[i]; i++) {
-        c->series[which][i] = counters_add(&w->counters.series, info->is_level);
-        if (info->is_read)
-            c->read[which][i] = counters_add(&w->counters.series, false);
-    }
-}
-
-/* Returns NULL if there are too many series, or no memory. */
-static inline struct series *series_of(struct trace_writer *w, struct counted *c,
-                                       enum counter which, unsigned key)
-{
-    if (!c->series[which][0])
-        series_make(w, c, which);
-    return c->series[which][key];
-}
-
-/* Adds `rate` per ns over a span; or `amount` at once, for a level its new value. */
-static inline void span(struct trace_writer *w, struct counted *c, enum counter which, unsigned key,
-                        uint64_t begin_ns, uint64_t end_ns, double rate)
-{
-    counters_span(&w->counters.series, series_of(w, c, which, key), begin_ns, end_ns, rate);
-}
-
-static inline void instant(struct trace_writer *w, struct counted *c, enum counter which,
-                           unsigned key, uint64_t at_ns, double amount)
-{
-    counters_instant(&w->counters.series, series_of(w, c, which, key), at_ns, amount);
 }
 
 static unsigned copy_key(uint64_t kind)
@@ -153,12 +277,13 @@ static void count_work(struct trace_writer *w, const struct slice *s, struct cou
     const struct record *r = s->event.record;
     uint64_t begin_ns = chrome_time(w, s->event.begin_ns);
     uint64_t end_ns = chrome_time(w, s->event.end_ns);
-    span(w, c, COUNT_BUSY, 0, begin_ns > c->busy_until_ns ? begin_ns : c->busy_until_ns, end_ns, 1);
-    if (end_ns > c->busy_until_ns)
-        c->busy_until_ns = end_ns;
+    if (!c)
+        return;
+    span(w, c, COUNT_BUSY, 0, max_of(begin_ns, c->busy_until_ns), end_ns, 1);
+    c->busy_until_ns = max_of(end_ns, c->busy_until_ns);
     if (r->type == RECORD_KERNEL) {
         uint64_t since_ns = s->is_called ? chrome_time(w, s->call.begin_ns) : begin_ns;
-        span(w, c, COUNT_FLYING, 0, since_ns < begin_ns ? since_ns : begin_ns, end_ns, 1);
+        span(w, c, COUNT_FLYING, 0, min_of(since_ns, begin_ns), end_ns, 1);
     } else if (r->type == RECORD_COPY && end_ns > begin_ns) {
         span(w, c, COUNT_COPIES, copy_key(record_arg(r, COPY_KIND)), begin_ns, end_ns,
              (double)record_arg(r, COPY_BYTES) / (double)(end_ns - begin_ns));
@@ -167,10 +292,9 @@ static void count_work(struct trace_writer *w, const struct slice *s, struct cou
 
 void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
 {
-    if (!w->scope.options->no_counters && !row->counted)
+    if (!row->counted)
         row->counted = counted_of(w, row->process, row->device);
-    if (row->counted)
-        count_work(w, s, row->counted);
+    count_work(w, s, row->counted);
 }
 
 void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l)
@@ -179,22 +303,18 @@ void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const 
     w->totals.left_out[l->kind]++;
     w->totals.left_out_ns[l->kind] += l->ns;
     chrome_reach(w, e->process, chrome_time(w, l->begin_ns), chrome_time(w, l->begin_ns + l->ns));
-    struct counted *c = !w->scope.options->no_counters && is_stream_work(e->record->type)
-                            ? counted_of(w, e->process, record_arg(e->record, KERNEL_DEVICE))
-                            : NULL;
-    if (c)
-        count_work(w, s, c);
+    if (is_stream_work(e->record->type))
+        count_work(w, s, counted_of(w, e->process, record_arg(e->record, KERNEL_DEVICE)));
 }
 
 void chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
 {
     uint64_t ns = chrome_time(w, at_ns);
-    if (w->scope.options->no_counters || now->is_host || now->device == LEDGER_NO_DEVICE)
+    if (now->is_host || now->device == LEDGER_NO_DEVICE)
         return;
     struct counted *c = counted_of(w, w->walk->rec->processes[now->process->index], now->device);
-    if (c)
-        instant(w, c, COUNT_MEMORY, 0, ns, (double)now->allocated);
-    if (!c || !now->has_tensors)
+    instant(w, c, COUNT_MEMORY, 0, ns, (double)now->allocated);
+    if (!now->has_tensors)
         return;
     instant(w, c, COUNT_TENSORS, 0, ns, (double)now->tensors);
     instant(w, c, COUNT_TENSORS, 1, ns, (double)totals_tensors_reserved(now));
@@ -204,23 +324,17 @@ void chrome_count_memory(struct trace_writer *w, const struct place_totals *now,
 void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns)
 {
     const struct record *r = e->record;
-    if (w->scope.options->no_counters || r->result != 0 ||
-        r->flags & (RECORD_CAPTURED | RECORD_NESTED))
+    if (r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_NESTED))
         return;
     struct counted *c = counted_of(w, e->process, PROCESS_ITSELF);
-    if (c)
-        instant(w, c, COUNT_LAUNCHES, 0, begin_ns, r->weight > 1 ? (double)(int64_t)r->weight : 1);
+    instant(w, c, COUNT_LAUNCHES, 0, begin_ns, r->weight > 1 ? (double)(int64_t)r->weight : 1);
 }
 
 void chrome_count_resident(struct trace_writer *w, const struct event *e)
 {
-    struct counted *c =
-        !w->scope.options->no_counters ? counted_of(w, e->process, PROCESS_ITSELF) : NULL;
-    struct series *series = c ? series_of(w, c, COUNT_RESIDENT, 0) : NULL;
-    if (series)
-        series->is_late = true;
-    counters_instant(&w->counters.series, series, chrome_time(w, e->begin_ns),
-                     (double)record_arg(e->record, RESIDENT_BYTES));
+    struct counted *c = counted_of(w, e->process, PROCESS_ITSELF);
+    instant(w, c, COUNT_RESIDENT, 0, chrome_time(w, e->begin_ns),
+            (double)record_arg(e->record, RESIDENT_BYTES));
 }
 
 /* ---- what the driver said of a device ---- */
@@ -253,13 +367,6 @@ static const struct {
     {RECORD_DEVICE_GPM, DEVICE_GPM_DRAM, COUNT_GPM, 3, false},
 };
 
-static void count_read(struct trace_writer *w, struct counted *c, enum counter which, unsigned key,
-                       uint64_t begin_ns, uint64_t end_ns, double rate)
-{
-    span(w, c, which, key, begin_ns, end_ns, rate);
-    counters_span(&w->counters.series, c->read[which][key], begin_ns, end_ns, 1);
-}
-
 static double mean(uint64_t before, uint64_t now)
 {
     return ((double)before + (double)now) / 2;
@@ -276,16 +383,16 @@ static void count_sample(struct trace_writer *w, const struct slice *s, struct c
             (sampled[i].counts
                  ? device_growth(s->source, &s->event, argument, &a, &since_ns)
                  : device_value(before, argument, &a) && device_value(r, argument, &b)))
-            count_read(w, c, (enum counter)sampled[i].which, sampled[i].key, begin_ns, end_ns,
-                       sampled[i].counts ? (double)a / (double)(end_ns - begin_ns) : mean(a, b));
+            span(w, c, (enum counter)sampled[i].which, sampled[i].key, begin_ns, end_ns,
+                 sampled[i].counts ? (double)a / (double)(end_ns - begin_ns) : mean(a, b));
     }
     if (r->type == RECORD_DEVICE_POWER && device_power_mw(before, &a) && device_power_mw(r, &b))
-        count_read(w, c, COUNT_POWER, 0, begin_ns, end_ns, mean(a, b));
+        span(w, c, COUNT_POWER, 0, begin_ns, end_ns, mean(a, b));
     if (r->type == RECORD_DEVICE_USE && s->source->others) {
         /* The memory of other processes is read only once a second; until then it is unchanged. */
         a = b = s->source->others - 1;
         (void)device_others(r, &b);
-        count_read(w, c, COUNT_NVML_MEMORY, 1, begin_ns, end_ns, mean(a, b));
+        span(w, c, COUNT_NVML_MEMORY, 1, begin_ns, end_ns, mean(a, b));
     }
     if (r->type == RECORD_DEVICE_CLOCKS &&
         device_throttle(s->source, &s->event, ns, &since_ns) != THROTTLE_UNKNOWN)
@@ -305,8 +412,7 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s)
     /* With MIG, if both the part of a process and the whole device are read, these tracks show the
      * part. */
     bool is_also_of_parts = r->type == RECORD_DEVICE_USE || r->type == RECORD_DEVICE_GPM;
-    if (w->scope.options->no_counters || source->device == UINT64_MAX ||
-        (source->has_part && is_also_of_parts))
+    if (source->device == UINT64_MAX || (source->has_part && is_also_of_parts))
         return;
     struct counted *c =
         counted_of(w, w->walk->rec->processes[source->process->index], source->device);
@@ -315,7 +421,7 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s)
         return;
     memcpy(before.args, last->args, sizeof last->args);
     w->totals.samples++;
-    w->totals.sampled_ns = end_ns > w->totals.sampled_ns ? end_ns : w->totals.sampled_ns;
+    w->totals.sampled_ns = max_of(end_ns, w->totals.sampled_ns);
     count_sample(w, s, c, &before, begin_ns, end_ns);
 }
 
@@ -334,11 +440,8 @@ static char *put_values(char *out, const struct counted *c, enum counter which, 
         double over_ns = read && bucket != END ? read->parts[bucket] : (double)ns;
         value = info->is_level ? value : over_ns >= 1 ? value / over_ns : 0;
         value = fmin(fmax(value, 0), VALUE_MAX); /* rounding may yield slightly less than 0 */
-        out = i ? PUT(out, ",\"") : PUT(out, "\"");
-        out = chrome_put(out, info->keys[i], strlen(info->keys[i]));
-        out =
-            json_microseconds(PUT(out, "\":"), (uint64_t)llround(value * 1000 / info->thousandths) *
-                                                   info->thousandths);
+        value = round(value * 1000 / info->thousandths) * info->thousandths / 1000;
+        out += sprintf(out, "%s\"%s\":%.3f", i ? "," : "", info->keys[i], value);
     }
     return out;
 }
@@ -348,7 +451,7 @@ static void put_track(struct trace_writer *w, const struct counted *c, enum coun
                       uint32_t buckets)
 {
     char texts[2][VALUES_BYTES] = {"", ""};
-    const struct counters *all = &w->counters.series;
+    const struct chrome_counters *all = w->counters;
     const struct series *first = c->series[which][0];
     for (uint32_t i = 0; i <= buckets; i++) {
         uint64_t begin_ns = all->from_ns + ((uint64_t)i << all->shift), last_ns = w->time.last_ns;
@@ -356,7 +459,7 @@ static void put_track(struct trace_writer *w, const struct counted *c, enum coun
         char *text = texts[i % 2];
         if (i < buckets && first && isnan(first->parts[i]))
             continue;
-        end_ns = end_ns > last_ns ? last_ns : end_ns;
+        end_ns = min_of(end_ns, last_ns);
         *put_values(text, c, which, i == buckets ? END : i,
                     i < buckets && end_ns > begin_ns ? end_ns - begin_ns : 0) = '\0';
         if (i < buckets ? strcmp(texts[0], texts[1]) == 0
@@ -371,16 +474,26 @@ static void put_track(struct trace_writer *w, const struct counted *c, enum coun
     }
 }
 
+/* Chooses fewer, wider buckets for a trace of few events. */
 void chrome_put_counters(struct trace_writer *w)
 {
     const struct chrome_totals *t = &w->totals;
-    if (!w->counters.series.count || w->time.last_ns == UINT64_MAX)
+    struct chrome_counters *c = w->counters;
+    if (!c->series_count || w->time.last_ns == UINT64_MAX)
         return;
-    w->time.last_ns = t->sampled_ns > w->time.last_ns ? t->sampled_ns : w->time.last_ns;
-    uint32_t buckets = counters_finish(&w->counters.series, w->time.last_ns,
-                                       t->calls + t->gpu_events + SAMPLE_WEIGHT * t->samples);
-    for (uint32_t i = 0; i < w->counters.count; i++)
+    w->time.last_ns = max_of(t->sampled_ns, w->time.last_ns);
+    uint64_t events = t->calls + t->gpu_events + SAMPLE_WEIGHT * t->samples;
+    uint32_t buckets = bucket_of(c, min_of(since(c, w->time.last_ns), TIME_MAX)) + 1;
+    while (buckets > BUCKETS_MIN &&
+           (uint64_t)buckets * c->series_count > events / EVENTS_A_COUNTER) {
+        widen(c);
+        buckets = (buckets + 1) / 2;
+    }
+    for (uint32_t i = 0; i < c->series_count; i++)
+        if (c->series[i]->is_level)
+            hold(c->series[i], buckets);
+    for (uint32_t i = 0; i < c->count; i++)
         for (unsigned which = 0; which < COUNTERS; which++)
-            if (w->counters.list[i]->series[which][0])
-                put_track(w, w->counters.list[i], which, buckets);
+            if (c->list[i]->series[which][0])
+                put_track(w, c->list[i], which, buckets);
 }

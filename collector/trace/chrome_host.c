@@ -55,10 +55,7 @@ static void put_steps(struct trace_writer *w, struct process *p)
         if (step->end_ns > step->begin_ns &&
             selection_reaches(w->scope.selection, p, step->begin_ns, step->end_ns))
             put_step(w, p, step->number, chrome_time(w, step->begin_ns),
-                     chrome_time(w, step->end_ns) - touches,
-                     step->made_of                 ? step->made_of->shown
-                     : steps->kind == STEPS_CALLED ? "gpuprof_step"
-                                                   : "launches of a graph");
+                     chrome_time(w, step->end_ns) - touches, step_made_of(steps, step));
     }
 }
 

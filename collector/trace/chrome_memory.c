@@ -45,23 +45,16 @@ static void put_instant(struct trace_writer *w, const struct ledger_block *b, ui
                              : row_ids_of(b->process->shown_pid, b->process->shown_pid);
     char *out = chrome_begin_instant(w, "t\",\"cat\":\"cpu_instant_event", NULL, "[memory]", &ids,
                                      at_ns, 0);
-    out = PUT(out, ",\"Device Type\":");
-    *out++ = b->is_host ? '0' : '1';
-    if (b->is_host)
-        out = PUT(out, ",\"Device Id\":-1");
-    else
-        out = PUT_FIELD(out, "Device Id", b->device);
-    out = PUT_FIELD(out, "Addr", b->address);
-    out = PUT(out, ",\"Bytes\":");
-    if (!comes && b->bytes)
-        *out++ = '-';
-    out = json_decimal(out, b->bytes);
-    out = PUT_FIELD(out, "Total Allocated", is_tensor ? now->tensors : now->allocated);
-    out = PUT_FIELD(out, "Total Reserved",
-                    is_tensor ? totals_tensors_reserved(now) : totals_reserved(now));
-    const char *kind = ledger_kind_name(b->kind);
-    out = chrome_put(PUT(out, ",\"kind\":\""), kind, strlen(kind));
-    chrome_end_slice(w, PUT(out, "\""), 0);
+    out += sprintf(
+        out,
+        ",\"Device Type\":%d,\"Device Id\":%lld,\"Addr\":%llu,\"Bytes\":%lld,"
+        "\"Total Allocated\":%llu,\"Total Reserved\":%llu,\"kind\":\"%s\"",
+        !b->is_host, b->is_host ? -1 : (long long)b->device, (unsigned long long)b->address,
+        (long long)(comes ? b->bytes : 0 - b->bytes),
+        (unsigned long long)(is_tensor ? now->tensors : now->allocated),
+        (unsigned long long)(is_tensor ? totals_tensors_reserved(now) : totals_reserved(now)),
+        ledger_kind_name(b->kind));
+    chrome_end_slice(w, out, 0);
     chrome_reach(w, b->process, at_ns, at_ns);
     w->totals.gpu_events++;
 }

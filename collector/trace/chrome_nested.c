@@ -28,24 +28,17 @@ _Static_assert(CHROME_EVENT_BYTES + 3 * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES &
 /* ---- where they are shown ---------------------------------------------------------------------
  */
 
-/* Opens a slice of the thread. */
-static void open_nested(struct trace_writer *w, const struct thread *thread, uint64_t begin_ns)
+/* Closes a slice: on its thread's row if it is innermost there, else on a row beside it. Returns
+ * false without memory. */
+static bool close_nested(struct trace_writer *w, const struct nested *n, struct shown *at)
 {
-    trace_row_open(chrome_row(w, thread->index), chrome_time(w, begin_ns));
-}
-
-/* Closes a slice: on its thread's row (NULL: not nested) if it is innermost there, else on a row
- * beside it. Returns false without memory. */
-static bool close_nested(struct trace_writer *w, struct process *p, const struct thread *thread,
-                         struct shown *at)
-{
-    at->row = thread ? chrome_row(w, thread->index) : NULL;
-    at->begin_ns = chrome_time(w, at->begin_ns);
-    at->end_ns = chrome_time(w, at->end_ns);
+    *at = (struct shown){.row = n->thread ? chrome_row(w, n->thread->index) : NULL,
+                         .begin_ns = chrome_time(w, n->begin_ns),
+                         .end_ns = chrome_time(w, n->end_ns)};
     if (!(at->row && trace_row_close(at->row, &at->begin_ns, &at->end_ns)) &&
-        !chrome_place(w, p, ROW_RANGE, 0, 0, FREE_LANE, 0, at))
+        !chrome_place(w, n->process, ROW_RANGE, 0, 0, FREE_LANE, 0, at))
         return false;
-    chrome_reach_into(w, p, at);
+    chrome_reach_into(w, n->process, at);
     return true;
 }
 
@@ -108,18 +101,10 @@ static char *begin_range(struct trace_writer *w, const char *category,
     return json_decimal(PUT(out, ",\"External id\":"), sequence);
 }
 
-void chrome_range(struct trace_writer *w, const struct slice *s)
+static void put_range(struct trace_writer *w, const struct slice *s, const struct shown *at)
 {
-    struct range *range = s->range;
-    struct shown at = {.begin_ns = range->begin_ns, .end_ns = range->end_ns};
-    if (s->change == RANGE_OPENED) {
-        if (range->nested)
-            open_nested(w, range->thread, range->begin_ns);
-        return;
-    }
-    if (!close_nested(w, range->process, range->nested ? range->thread : NULL, &at))
-        return;
-    char *out = begin_range(w, "user_annotation", range->text, range->sequence, &at);
+    const struct range *range = s->range;
+    char *out = begin_range(w, "user_annotation", range->text, range->sequence, at);
     out = chrome_put_attributes(w, out, range);
     if (s->change == RANGE_LEFT)
         out = PUT(out, ",\"open\":true");
@@ -127,7 +112,7 @@ void chrome_range(struct trace_writer *w, const struct slice *s)
     /* TensorBoard's operator view needs this to assign kernels. Not in a trace of a whole job,
      * which it cannot read: viewers would show each range twice. */
     if (w->scope.only && range->used && range->nested)
-        chrome_end_slice(w, begin_range(w, "cpu_op", range->text, range->sequence, &at), 0);
+        chrome_end_slice(w, begin_range(w, "cpu_op", range->text, range->sequence, at), 0);
 }
 
 int chrome_projected(void *context, const struct projection *p, const struct projected_range *range)
@@ -238,27 +223,6 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
     end_op(w, out, op, ended, 0);
 }
 
-void chrome_op(struct trace_writer *w, const struct slice *s)
-{
-    struct op *op = s->op;
-    struct shown at = {.begin_ns = op->begin_ns, .end_ns = op->end_ns};
-    bool ended = s->op_change == OP_CLOSED;
-    if (s->op_change == OP_OPENED) {
-        open_nested(w, op->thread, op->begin_ns);
-        return;
-    }
-    if (!close_nested(w, op->process, op->thread, &at))
-        return;
-    uint32_t stack = chrome_stack(w, op->process, op->stack, NULL);
-    if (w->error)
-        return;
-    if (op_is_module(op))
-        put_module(w, op, &at, ended);
-    else
-        put_op(w, op, &at, stack, ended);
-    connect(w, op, &at, ended);
-}
-
 uint32_t chrome_op_of(struct trace_writer *w, const struct slice *s)
 {
     struct op_place place = {.number = s->is_called ? s->call.op : 0};
@@ -298,12 +262,30 @@ static void put_library(struct trace_writer *w, const struct library_call *call,
     chrome_end_slice(w, out, stack);
 }
 
-void chrome_library(struct trace_writer *w, const struct slice *s)
+void chrome_nested(struct trace_writer *w, const struct slice *s, const struct nested *n)
 {
-    struct library_call *call = s->library;
-    struct shown at = {.begin_ns = call->begin_ns, .end_ns = call->end_ns};
-    if (s->library_change == LIBRARY_OPENED)
-        open_nested(w, call->thread, call->begin_ns);
-    else if (close_nested(w, call->process, call->thread, &at))
-        put_library(w, call, &at, s->library_change);
+    struct shown at;
+    if (n->is_opened) {
+        if (n->thread)
+            trace_row_open(chrome_row(w, n->thread->index), chrome_time(w, n->begin_ns));
+        return;
+    }
+    if (!close_nested(w, n, &at))
+        return;
+    if (s->library_change) {
+        put_library(w, s->library, &at, s->library_change);
+        return;
+    }
+    if (!s->op_change) {
+        put_range(w, s, &at);
+        return;
+    }
+    uint32_t stack = chrome_stack(w, n->process, s->op->stack, NULL);
+    if (w->error)
+        return;
+    if (op_is_module(s->op))
+        put_module(w, s->op, &at, n->is_closed);
+    else
+        put_op(w, s->op, &at, stack, n->is_closed);
+    connect(w, s->op, &at, n->is_closed);
 }

@@ -277,21 +277,6 @@ static void forget(struct trace_writer *w, const struct thread *t, uint64_t begi
     trace_row_forget(chrome_row(w, t->index), chrome_time(w, begin_ns));
 }
 
-/* Returns true if the slice is filtered. Opened ones are not: they may end where they are shown. */
-static bool is_filtered(struct trace_writer *w, const struct slice *s)
-{
-    if (!s->is_filtered || s->change == RANGE_OPENED || s->op_change == OP_OPENED ||
-        s->library_change == LIBRARY_OPENED)
-        return false;
-    if (s->op_change != OP_SAME)
-        forget(w, s->op->thread, s->op->begin_ns);
-    else if (s->library_change != LIBRARY_SAME)
-        forget(w, s->library->thread, s->library->begin_ns);
-    else if (s->change != RANGE_NONE && s->range->nested)
-        forget(w, s->range->thread, s->range->begin_ns);
-    return true;
-}
-
 /* Counts a left-out slice in the sums and counters. */
 static void leave_out(struct trace_writer *w, const struct slice *s)
 {
@@ -305,14 +290,6 @@ static void leave_out(struct trace_writer *w, const struct slice *s)
 
 static void chrome_writer_take(struct trace_writer *w, const struct slice *s)
 {
-    if (s->op_change != OP_SAME) {
-        chrome_op(w, s);
-        return;
-    }
-    if (s->library_change != LIBRARY_SAME) {
-        chrome_library(w, s);
-        return;
-    }
     switch (s->event.record->type) {
     case RECORD_CALL: chrome_writer_take_call(w, s); break;
     case RECORD_KERNEL:
@@ -334,8 +311,6 @@ static void chrome_writer_take(struct trace_writer *w, const struct slice *s)
             chrome_host(w, s);
         else if (s->source)
             chrome_count_device(w, s);
-        else if (s->change != RANGE_NONE && s->change != RANGE_MARKED)
-            chrome_range(w, s);
         else
             chrome_mark(w, s);
     }
@@ -348,10 +323,18 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
         return w->error;
     if (s->replaced)
         forget(w, s->replaced->thread, s->replaced->begin_ns);
-    if (is_filtered(w, s))
+    struct nested n;
+    bool is_nested = nested_of(s, &n);
+    if (s->is_filtered &&
+        !(is_nested && n.is_opened)) { /* an opened one may end where it is shown */
+        if (is_nested && n.thread)
+            forget(w, n.thread, n.begin_ns);
         leave_out(w, s);
-    else
+    } else if (is_nested) {
+        chrome_nested(w, s, &n);
+    } else {
         chrome_writer_take(w, s);
+    }
     return w->error;
 }
 
@@ -399,9 +382,8 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
         w->time.is_of_selection =
             selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns) &&
             w->time.to_ns > w->time.from_ns;
-    counters_init(&w->counters.series, w->time.from_ns);
     chrome_rows_init(w);
-    if (!shown->rows || !shown->spans || chrome_memory_init(w) < 0) {
+    if (!shown->rows || !shown->spans || chrome_counters_init(w) < 0 || chrome_memory_init(w) < 0) {
         chrome_free(w);
         return NULL;
     }

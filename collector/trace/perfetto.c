@@ -23,36 +23,29 @@
 #include "trace/trace_writer.h"
 #include "trace/track_packets.h"
 
-#define DEPTH_MAX  16
-#define SEEN_SLOTS 4096 /* a power of two */
+#define DEPTH_MAX 16
 
 enum texts { CATEGORIES, NAMES, KEYS, STRINGS, TEXTS };
 
-/* The Chrome trace's text as it arrives. */
-struct chrome_text {
-    struct trace_writer *chrome;
-    struct output out;  /* output whose text goes to take_text */
-    struct packet line; /* the incomplete line */
-    bool has_head;      /* the head is complete */
-    bool is_tail;       /* the events are over */
-};
-
 struct trace_writer {
     struct output *out;
-    struct chrome_text text;
+    struct trace_writer *chrome;
+    struct output chrome_out; /* whose text goes to take_text */
+    struct packet text;       /* not taken yet */
+    bool has_head;            /* the head is complete */
+    bool is_tail;             /* the events are over */
     struct track_packets packets;
     struct packet event;
     struct packet interned; /* new interned texts of the event */
     struct text_numbers texts[TEXTS];
     struct perfetto_samples samples;
-    uint64_t origin_ns;        /* origin of all times */
-    uint64_t from_ns, to_ns;   /* of a selected time; else 0 */
-    uint32_t seen[SEEN_SLOTS]; /* hashes of recent strings */
+    uint64_t origin_ns;      /* origin of all times */
+    uint64_t from_ns, to_ns; /* of a selected time; else 0 */
 };
 
-static void perfetto_put_event(struct trace_writer *w, uint64_t ns)
+static void perfetto_put_event(struct trace_writer *w, uint64_t ns, bool is_end)
 {
-    track_packets_event(&w->packets, ns, PACKET_TRACK_EVENT, &w->event, &w->interned);
+    track_packets_event(&w->packets, ns, PACKET_TRACK_EVENT, &w->event, &w->interned, is_end);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -88,19 +81,6 @@ static void put_interned(struct trace_writer *w, enum texts kind, struct json_pi
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Some strings occur once (addresses), others with each event (stacks): only recently repeated ones
- * are interned. */
-static void perfetto_put_string(struct trace_writer *w, struct json_piece string)
-{
-    uint32_t hash = text_hash(string.at, string.length);
-    uint32_t *seen = &w->seen[hash & (SEEN_SLOTS - 1)];
-    if (*seen == hash)
-        put_interned(w, STRINGS, string);
-    else
-        packet_string(&w->event, ANNOTATION_TEXT, string);
-    *seen = hash;
-}
-
 static void put_items(struct trace_writer *w, unsigned field, struct json_piece items,
                       unsigned depth);
 
@@ -109,7 +89,7 @@ static void perfetto_put_value(struct trace_writer *w, struct json_piece value, 
     struct packet *p = &w->event;
     int64_t number;
     if (json_is(value, '"'))
-        perfetto_put_string(w, value);
+        put_interned(w, STRINGS, value);
     else if (json_is(value, 't') || json_is(value, 'f'))
         packet_number(p, ANNOTATION_BOOL, *value.at == 't');
     else if (json_is(value, '{'))
@@ -195,7 +175,7 @@ static void put_arrow(struct trace_writer *w, const struct json_piece *m, uint64
     if (phase == 'f')
         packet_number(&w->event, LEGACY_ENCLOSING, 1);
     packet_close(&w->event, opened);
-    perfetto_put_event(w, json_ns(m[TS]));
+    perfetto_put_event(w, json_ns(m[TS]), false);
 }
 
 static void put_counters(struct trace_writer *w, const struct json_piece *m, int64_t pid)
@@ -211,7 +191,7 @@ static void put_counters(struct trace_writer *w, const struct json_piece *m, int
             packet_number(&w->event, EVENT_WHOLE_COUNTER, (uint64_t)whole);
         else
             packet_double(&w->event, EVENT_COUNTER, json_double(value));
-        perfetto_put_event(w, json_ns(m[TS]));
+        perfetto_put_event(w, json_ns(m[TS]), false);
     }
 }
 
@@ -249,9 +229,12 @@ static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64
         packet_number(&w->event, LEGACY_DIRECTION, m[FLOW_OUT_OF].length ? FLOW_OUT : FLOW_IN);
         packet_close(&w->event, opened);
     }
-    perfetto_put_event(w, begin_ns);
-    if (type == TYPE_BEGIN)
-        track_packets_end(&w->packets, begin_ns + json_ns(m[DUR]), track);
+    perfetto_put_event(w, begin_ns, false);
+    if (type != TYPE_BEGIN)
+        return;
+    packet_number(&w->event, EVENT_TYPE, TYPE_END);
+    packet_number(&w->event, EVENT_TRACK, track);
+    perfetto_put_event(w, begin_ns + json_ns(m[DUR]), true);
 }
 
 static void take_event(struct trace_writer *w, struct json_piece event)
@@ -291,16 +274,12 @@ static void perfetto_put_around(struct trace_writer *w, struct json_piece object
     put_slice(w, m, 0, TYPE_INSTANT);
 }
 
-static const char head_end[] = "\"traceEvents\":[";
-
 static void take_head(struct trace_writer *w, struct json_piece head)
 {
-    int64_t origin_ns = 0;
-    struct json_piece base = json_member(head, "baseTimeNanoseconds");
-    const char *events = memmem(head.at, head.length, head_end, sizeof head_end - 1);
+    static const char end[] = "\"traceEvents\":[";
+    const char *events = memmem(head.at, head.length, end, sizeof end - 1);
     head.length = events ? (size_t)(events - head.at) : head.length;
-    (void)json_whole(base, &origin_ns);
-    track_packets_begin(&w->packets, (uint64_t)origin_ns);
+    track_packets_begin(&w->packets, w->origin_ns);
     if (w->to_ns > w->from_ns)
         track_packets_show(&w->packets, w->from_ns, w->to_ns);
     perfetto_put_around(w, head, "\"trace\"");
@@ -311,57 +290,48 @@ static void take_head(struct trace_writer *w, struct json_piece head)
 /* Takes a line: an event, or a part of the head or tail. */
 static void perfetto_take_line(struct trace_writer *w, struct json_piece line)
 {
-    if (!w->text.has_head) {
-        w->text.has_head = true;
+    if (!w->has_head) {
+        w->has_head = true;
         take_head(w, line);
-    } else if (json_is(line, '{') && !w->text.is_tail) {
+    } else if (json_is(line, '{') && !w->is_tail) {
         take_event(w, line);
     } else if (json_is(line, ']')) {
         static const char key[] = "\"otherData\":";
         const char *other = memmem(line.at, line.length, key, sizeof key - 1);
         struct json_piece name, value;
-        w->text.is_tail = true;
+        w->is_tail = true;
         if (other && json_next(&other, line.at + line.length, &name, &value))
             perfetto_put_around(w, value, "\"recording\"");
     }
-}
-
-/* Takes the stored line. */
-static void take_stored(struct trace_writer *w)
-{
-    struct packet *line = &w->text.line;
-    perfetto_take_line(w, (struct json_piece){(const char *)line->bytes, line->used});
-    line->used = 0;
 }
 
 /* Takes complete lines and stores the rest. */
 static int take_text(void *context, const char *data, size_t length)
 {
     struct trace_writer *w = context;
-    const char *end = data + length, *newline;
-    for (; (newline = memchr(data, '\n', (size_t)(end - data))); data = newline + 1) {
-        struct json_piece line = {data, (size_t)(newline - data)};
-        if (!w->text.line.used) {
-            perfetto_take_line(w, line);
-            continue;
-        }
-        packet_append(&w->text.line, line.at, line.length);
-        take_stored(w);
-    }
-    packet_append(&w->text.line, data, (size_t)(end - data));
-    bool failed = w->text.line.failed || w->packets.part.failed || w->packets.failed ||
-                  w->event.failed || w->interned.failed;
+    struct packet *text = &w->text;
+    packet_append(text, data, length);
+    const char *at = (const char *)text->bytes, *end = at + text->used, *newline;
+    for (; !text->failed && (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1)
+        perfetto_take_line(w, (struct json_piece){at, (size_t)(newline - at)});
+    text->used = (size_t)(end - at);
+    memmove(text->bytes, at, text->used);
+    bool failed = text->failed || w->packets.part.failed || w->packets.failed || w->event.failed ||
+                  w->interned.failed;
     return failed ? ENOMEM : w->out->error;
 }
 
 /* Called when an event, and so its text, is complete. */
 static int drain(struct trace_writer *w, int error)
 {
-    output_drain(&w->text.out);
-    if (w->text.has_head && w->text.line.used && !w->text.is_tail)
-        take_stored(w);
-    if (w->text.out.error && !w->out->error)
-        w->out->error = w->text.out.error;
+    struct packet *text = &w->text;
+    output_drain(&w->chrome_out);
+    if (w->has_head && text->used && !w->is_tail) {
+        perfetto_take_line(w, (struct json_piece){(const char *)text->bytes, text->used});
+        text->used = 0;
+    }
+    if (w->chrome_out.error && !w->out->error)
+        w->out->error = w->chrome_out.error;
     return error;
 }
 
@@ -369,10 +339,10 @@ static void perfetto_free(struct trace_writer *w)
 {
     if (!w)
         return;
-    if (w->text.chrome)
-        chrome_format.free(w->text.chrome);
-    output_finish(&w->text.out, 0);
-    packet_release(&w->text.line);
+    if (w->chrome)
+        chrome_format.free(w->chrome);
+    output_finish(&w->chrome_out, 0);
+    packet_release(&w->text);
     track_packets_release(&w->packets);
     packet_release(&w->event);
     packet_release(&w->interned);
@@ -393,19 +363,19 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
         w->to_ns = 0;
     track_packets_init(&w->packets, out);
-    if (output_open_sink(&w->text.out, take_text, w) < 0) {
+    if (output_open_sink(&w->chrome_out, take_text, w) < 0) {
         free(w);
         return NULL;
     }
-    w->text.out.room = out->room; /* a hostile file makes the text long, so the text has the
-                                   * limit */
+    w->chrome_out.room = out->room; /* a hostile file makes the text long, so the text has the
+                                     * limit */
     out->room = NULL;
     struct trace_scope bound = *scope;
     bound.for_perfetto = true;
     w->samples.tree = scope->tree;
     bound.name = NULL; /* viewers show the file's name; this keeps the bytes independent of it */
-    w->text.chrome = chrome_format.create(&w->text.out, walk, &bound);
-    if (!w->text.chrome) {
+    w->chrome = chrome_format.create(&w->chrome_out, walk, &bound);
+    if (!w->chrome) {
         perfetto_free(w);
         return NULL;
     }
@@ -415,7 +385,7 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
 
 static int perfetto_take(struct trace_writer *w, const struct slice *s)
 {
-    int error = drain(w, chrome_format.take(w->text.chrome, s));
+    int error = drain(w, chrome_format.take(w->chrome, s));
     if (error < 0 || s->is_filtered)
         return error;
     uint64_t at_ns = s->event.begin_ns, origin_ns = w->origin_ns;
@@ -429,8 +399,8 @@ static uint64_t perfetto_bytes(const struct trace_writer *w)
 
 static int perfetto_end(struct trace_writer *w)
 {
-    int error = drain(w, chrome_format.end(w->text.chrome));
-    track_packets_finish(&w->packets);
+    int error = drain(w, chrome_format.end(w->chrome));
+    track_packets_flush(&w->packets);
     return error;
 }
 

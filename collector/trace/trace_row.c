@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/trace_row.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "trace/chrome.h"
 
 struct row_ids row_ids_of(uint32_t pid, uint32_t tid)
 {

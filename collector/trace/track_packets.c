@@ -10,7 +10,6 @@
 
 #define PART_BYTES     (256u << 10) /* packets compressed together; at most 512 KiB */
 #define PART_BYTES_MAX (448u << 10)
-#define ENDS_MAX       65536
 
 void track_packets_init(struct track_packets *t, struct output *out)
 {
@@ -20,13 +19,11 @@ void track_packets_init(struct track_packets *t, struct output *out)
 void track_packets_release(struct track_packets *t)
 {
     packet_release(&t->part);
-    packet_release(&t->end);
-    free(t->ends);
     key_map_release(&t->tracks);
     text_numbers_release(&t->counter_names);
 }
 
-static void write_part(struct track_packets *t)
+void track_packets_flush(struct track_packets *t)
 {
     static const size_t head = 32;
     size_t used = t->part.used;
@@ -58,7 +55,7 @@ static void track_packet_close(struct track_packets *t, size_t opened)
 {
     packet_close(&t->part, opened);
     if (t->part.used >= PART_BYTES)
-        write_part(t);
+        track_packets_flush(t);
 }
 
 static void put_clock(struct packet *p, unsigned id, uint64_t ns)
@@ -66,8 +63,7 @@ static void put_clock(struct packet *p, unsigned id, uint64_t ns)
     size_t opened = packet_open(p, SNAPSHOT_CLOCK);
     packet_number(p, CLOCK_ID, id);
     packet_number(p, CLOCK_TIMESTAMP, ns);
-    if (id == CLOCK_STEPS_ID)
-        packet_number(p, CLOCK_IS_INCREMENTAL, 1);
+    packet_number(p, CLOCK_IS_INCREMENTAL, id == CLOCK_STEPS_ID);
     packet_close(p, opened);
 }
 
@@ -104,92 +100,23 @@ void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_n
     put_service(t, to_ns, SERVICE_DISABLED);
 }
 
-static void track_packets_put_event(struct track_packets *t, uint64_t ns, unsigned field,
-                                    struct packet *event, struct packet *interned)
+void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
+                         struct packet *interned, bool is_end)
 {
     size_t opened = track_packet_open(t);
-    if (ns < t->last_ns) {
+    bool is_late = is_end || ns < t->last_ns;
+    packet_number(&t->part, PACKET_TIMESTAMP, is_late ? ns : ns - t->last_ns);
+    if (is_late)
         packet_number(&t->part, PACKET_CLOCK, CLOCK_BOOTTIME_ID);
-        packet_number(&t->part, PACKET_TIMESTAMP, ns);
-    } else {
-        packet_number(&t->part, PACKET_TIMESTAMP, ns - t->last_ns);
+    else
         t->last_ns = ns;
-    }
-    if (interned && interned->used) {
+    if (interned->used) {
         packet_bytes(&t->part, PACKET_INTERNED, interned->bytes, interned->used);
         interned->used = 0;
     }
     packet_bytes(&t->part, field, event->bytes, event->used);
     event->used = 0;
     track_packet_close(t, opened);
-}
-
-static void track_packets_put_end(struct track_packets *t, struct track_end end)
-{
-    packet_number(&t->end, EVENT_TYPE, TYPE_END);
-    packet_number(&t->end, EVENT_TRACK, end.track);
-    track_packets_put_event(t, end.ns, PACKET_TRACK_EVENT, &t->end, NULL);
-    t->failed |= t->end.failed;
-}
-
-/* ---- ends that wait -------------------------------------------------------------------------- */
-
-static struct track_end take_earliest(struct track_packets *t)
-{
-    struct track_end earliest = t->ends[0], last = t->ends[--t->end_count];
-    uint32_t at = 0, child;
-    while ((child = 2 * at + 1) < t->end_count) {
-        child += child + 1 < t->end_count && t->ends[child + 1].ns < t->ends[child].ns;
-        if (t->ends[child].ns >= last.ns)
-            break;
-        t->ends[at] = t->ends[child];
-        at = child;
-    }
-    t->ends[at] = last;
-    return earliest;
-}
-
-static void put_ends_until(struct track_packets *t, uint64_t ns)
-{
-    while (t->end_count && t->ends[0].ns <= ns)
-        track_packets_put_end(t, take_earliest(t));
-}
-
-static bool track_packets_has_room(struct track_packets *t)
-{
-    if (t->end_count == ENDS_MAX)
-        return false;
-    bool has = ARRAY_ROOM(t->ends, t->end_count, t->end_room, 256);
-    t->failed |= !has;
-    return has;
-}
-
-void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track)
-{
-    struct track_end end = {ns, track};
-    if (ns < t->last_ns || !track_packets_has_room(t)) {
-        track_packets_put_end(t, end);
-        return;
-    }
-    uint32_t at = t->end_count++;
-    for (; at && t->ends[(at - 1) / 2].ns > ns; at = (at - 1) / 2)
-        t->ends[at] = t->ends[(at - 1) / 2];
-    t->ends[at] = end;
-}
-
-/* ---- events ---------------------------------------------------------------------------------- */
-
-void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
-                         struct packet *interned)
-{
-    put_ends_until(t, ns);
-    track_packets_put_event(t, ns, field, event, interned);
-}
-
-void track_packets_finish(struct track_packets *t)
-{
-    put_ends_until(t, UINT64_MAX);
-    write_part(t);
 }
 
 /* ---- tracks -----------------------------------------------------------------------------------
@@ -372,7 +299,7 @@ int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const s
         packet_number(&p->sample, PERF_TID, thread->shown_tid);
         packet_number(&p->sample, PERF_CALLSTACK, callstack);
         packet_number(&p->sample, PERF_MODE, sample.in_kernel ? MODE_KERNEL : MODE_USER);
-        track_packets_event(t, ns, PACKET_SAMPLE, &p->sample, &p->interned);
+        track_packets_event(t, ns, PACKET_SAMPLE, &p->sample, &p->interned, false);
     }
     return p->failed || p->sample.failed || p->interned.failed ? GPUPROF_NO_MEMORY : 0;
 }

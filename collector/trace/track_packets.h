@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sequence of track event packets. Perfetto needs two packets a slice, for its begin and end.
- * Ends are deferred until their time, so that packets are mostly in time order and store a short
- * difference in ns; late ones store their own time. Packets are compressed together, unless the
- * whole file is. Memory: 512 KiB of packets, 1 MiB of ends; further ends are written at once.
+ * A sequence of track event packets. Perfetto needs two packets a slice, for its begin and end, and
+ * sorts all by time. They are compressed together, unless the whole file is. Memory: 512 KiB of
+ * packets.
  */
 #ifndef GPUPROF_COLLECTOR_TRACK_PACKETS_H
 #define GPUPROF_COLLECTOR_TRACK_PACKETS_H
@@ -50,21 +49,12 @@ enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_STEPS_ID = 64 };
 
 /* ---- packets ---- */
 
-struct track_end {
-    uint64_t ns;
-    uint64_t track;
-};
-
 struct track_packets {
     struct output *out;
-    bool is_plain;          /* the file is compressed as a whole */
-    struct packet part;     /* packets not written yet */
-    struct packet end;      /* the end being written */
-    uint64_t written;       /* bytes before compression */
-    uint64_t last_ns;       /* base of the next time difference */
-    struct track_end *ends; /* owned: a heap, earliest first */
-    uint32_t end_count;
-    uint32_t end_room;
+    bool is_plain;         /* the file is compressed as a whole */
+    struct packet part;    /* packets not written yet */
+    uint64_t written;      /* bytes before compression */
+    uint64_t last_ns;      /* base of the next time difference */
     struct key_map tracks; /* known ones */
     uint64_t track_count;
     struct text_numbers counter_names;
@@ -81,16 +71,13 @@ void track_packets_begin(struct track_packets *t, uint64_t origin_ns);
  * selection. */
 void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_ns);
 
-/* Writes an event as that field of a packet, with its interned texts, at time `ns`. Empties
- * both. */
+/* Writes an event as that field of a packet, with its interned texts, at time `ns`: the time since
+ * the last event, or, of a late event and of the end of a slice, its own time. Empties both. */
 void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
-                         struct packet *interned);
-
-/* Ends the innermost slice of the track at that time. */
-void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track);
+                         struct packet *interned, bool is_end);
 
 /* Writes everything to the output. */
-void track_packets_finish(struct track_packets *t);
+void track_packets_flush(struct track_packets *t);
 
 /* ---- tracks: processes, threads and counters, each described at its first use ---- */
 
