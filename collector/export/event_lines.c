@@ -16,148 +16,113 @@
 #include "rank.h"
 #include "read/process.h"
 #include "record/losses.h"
-
-#define CELL_BYTES 64 /* per cell, with its JSON name, without text */
+#include "trace/trace_writer.h"
 
 /* The names as JSON members, up to their values. */
-static const struct {
-    const char *text;
-    size_t bytes;
-} columns[EVENT_COLUMNS] = {
-#define EVENT_COLUMN(NAME, name, meaning) {"\"" #name "\":", sizeof #name + 2},
+static const char *const columns[EVENT_COLUMNS] = {
+#define EVENT_COLUMN(NAME, name, meaning) ",\"" #name "\":",
 #include "export/event_columns.def"
 #undef EVENT_COLUMN
 };
 
 /* ---- a row ----------------------------------------------------------------------------------- */
 
+/* Fills a cell with the bytes written from `used` up to `end`. */
+static void end_cell(struct export_writer *w, enum event_column column, const char *end)
+{
+    struct packet *p = &w->cell_text;
+    size_t used = (size_t)(end - (const char *)p->bytes);
+    w->cells[column] = (struct event_cell){(uint32_t)p->used, (uint32_t)(used - p->used)};
+    p->used = used;
+}
+
+void event_number(struct export_writer *w, enum event_column column, uint64_t number)
+{
+    char *out = packet_room(&w->cell_text, JSON_DECIMAL_MAX);
+    if (out)
+        end_cell(w, column, json_decimal(out, number));
+}
+
+void event_text(struct export_writer *w, enum event_column column, const char *text)
+{
+    size_t length = strnlen(text, FUNCTION_BYTES_MAX);
+    char *out = packet_room(&w->cell_text, json_escape_bytes_max(length));
+    if (out)
+        end_cell(w, column, json_escape(out, text, length));
+}
+
+void event_json(struct export_writer *w, enum event_column column, const char *json, size_t bytes)
+{
+    char *out = packet_room(&w->cell_text, bytes);
+    if (out)
+        end_cell(w, column, (char *)memcpy(out, json, bytes) + bytes);
+}
+
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
                  uint64_t begin_ns, uint64_t end_ns)
 {
     uint64_t origin_ns = w->walk->survey.origin_ns;
     memset(w->cells, 0, sizeof w->cells);
-    w->args.used = 0;
+    w->cell_text.used = w->args.used = 0;
     w->state[0] = '\0';
-    event_word(w, EVENT_KIND, kind);
+    event_text(w, EVENT_KIND, kind);
     event_number(w, EVENT_START, begin_ns > origin_ns ? begin_ns - origin_ns : 0);
     event_number(w, EVENT_DURATION, end_ns > begin_ns ? end_ns - begin_ns : 0);
     if (p->is_of_several && p->job != JOB_NONE)
         event_number(w, EVENT_JOB, p->job);
     if (p->rank != RANK_NONE)
         event_number(w, EVENT_RANK, p->rank);
-    if (w->host_of != p) {
-        char *end = json_escape(w->host, p->header.host, strlen(p->header.host));
-        w->host_of = p;
-        w->host_bytes = (size_t)(end - w->host);
-    }
-    event_string(w, EVENT_HOST, w->host, w->host_bytes);
+    event_text(w, EVENT_HOST, p->header.host);
     event_number(w, EVENT_PID, p->shown_pid);
-}
-
-void event_name(struct export_writer *w, const char *name)
-{
-    size_t length = strlen(name);
-    char *end =
-        json_escape(w->name, name, length < FUNCTION_BYTES_MAX ? length : FUNCTION_BYTES_MAX);
-    event_string(w, EVENT_NAME, w->name, (size_t)(end - w->name));
-}
-
-int event_end(struct export_writer *w)
-{
-    if (w->args.used) {
-        packet_append(&w->args, "}", 1);
-        w->cells[EVENT_ARGS] = (struct event_cell){.form = CELL_OBJECT,
-                                                   .bytes = (uint32_t)w->args.used,
-                                                   .text = (const char *)w->args.bytes};
-    }
-    if (w->state[0])
-        event_word(w, EVENT_STATE, w->state);
-    if (!w->error && !w->args.failed)
-        w->print(w);
-    event_fail(w, w->args.failed || w->line.failed ? GPUPROF_NO_MEMORY : 0);
-    return w->error;
 }
 
 /* ---- printed --------------------------------------------------------------------------------- */
 
-/* Returns room for all cells in either format. NULL: no memory. */
-static char *row_room(struct export_writer *w)
+/* Words have no quotes; texts keep those of JSON unless something is escaped. */
+static void print_csv(struct packet *line, enum event_column column, const char *json, size_t bytes)
 {
-    size_t bytes = 2 + CELL_BYTES * EVENT_COLUMNS;
-    for (unsigned i = 0; i < EVENT_COLUMNS; i++)
-        bytes += 2ull * w->cells[i].bytes;
-    return packet_room(&w->line, bytes);
+    bool is_word = column == EVENT_KIND || column == EVENT_ERROR || column == EVENT_STATE;
+    bool is_text = bytes && *json == '"';
+    if (column)
+        packet_append(line, ",", 1);
+    if (*json == '{' || (is_text && memchr(json, '\\', bytes))) {
+        char *out = packet_room(line, 2 * bytes + 2);
+        line->used += out ? (size_t)(csv_escape(out, json, bytes) - out) : 0;
+    } else if (is_text && is_word) {
+        packet_append(line, json + 1, bytes - 2);
+    } else {
+        packet_append(line, json, bytes);
+    }
 }
 
-static void end_row(struct export_writer *w, char *out, const char *end)
+int event_end(struct export_writer *w)
 {
-    out = (char *)memcpy(out, end, strlen(end)) + strlen(end);
-    output_write(w->out, (const char *)w->line.bytes, (size_t)(out - (char *)w->line.bytes));
-}
-
-static char *event_lines_put_number(char *out, const struct event_cell *c)
-{
-    bool is_negative = c->form == CELL_SIGNED && (int64_t)c->number < 0;
-    if (is_negative)
-        *out++ = '-';
-    return json_decimal(out, is_negative ? 0 - c->number : c->number);
-}
-
-static char *event_lines_put_text(char *out, const struct event_cell *c)
-{
-    memcpy(out, c->text, c->bytes);
-    return out + c->bytes;
-}
-
-/* ---- csv ------------------------------------------------------------------------------------- */
-
-static void print_csv(struct export_writer *w)
-{
-    char *out = row_room(w);
-    for (unsigned i = 0; out && i < EVENT_COLUMNS; i++) {
+    struct packet *line = &w->line;
+    if (w->args.used) {
+        packet_append(&w->args, "}", 1);
+        event_json(w, EVENT_ARGS, (const char *)w->args.bytes, w->args.used);
+    }
+    if (w->state[0])
+        event_text(w, EVENT_STATE, w->state);
+    line->used = 0;
+    for (unsigned i = 0; i < EVENT_COLUMNS; i++) {
         const struct event_cell *c = &w->cells[i];
-        if (i)
-            *out++ = ',';
-        switch (c->form) {
-        case CELL_NUMBER:
-        case CELL_SIGNED: out = event_lines_put_number(out, c); break;
-        case CELL_WORD: out = event_lines_put_text(out, c); break;
-        case CELL_STRING:
-            if (!memchr(c->text, '\\', c->bytes)) {
-                out = event_lines_put_text(out, c);
-                break;
-            }
-            __attribute__((fallthrough));
-        case CELL_OBJECT: out = csv_escape(out, c->text, c->bytes); break;
-        default: break;
+        const char *json = c->bytes ? (const char *)w->cell_text.bytes + c->at : "";
+        if (w->is_csv) {
+            print_csv(line, i, json, c->bytes);
+        } else if (c->bytes) {
+            packet_append(line, columns[i], strlen(columns[i]));
+            packet_append(line, json, c->bytes);
         }
     }
-    if (out)
-        end_row(w, out, "\n");
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-static void event_lines_print_json(struct export_writer *w)
-{
-    char *out = row_room(w);
-    char separator = '{';
-    for (unsigned i = 0; out && i < EVENT_COLUMNS; i++) {
-        const struct event_cell *c = &w->cells[i];
-        if (c->form == CELL_NONE)
-            continue;
-        *out++ = separator;
-        separator = ',';
-        memcpy(out, columns[i].text, columns[i].bytes);
-        out += columns[i].bytes;
-        if (c->form == CELL_WORD)
-            out = json_escape(out, c->text, c->bytes);
-        else
-            out = c->form <= CELL_SIGNED ? event_lines_put_number(out, c)
-                                         : event_lines_put_text(out, c);
-    }
-    if (out)
-        end_row(w, out, "}\n");
+    packet_append(line, w->is_csv ? "\n" : "}\n", w->is_csv ? 1 : 2);
+    event_fail(w, w->args.failed || w->cell_text.failed || line->failed ? GPUPROF_NO_MEMORY : 0);
+    if (w->error)
+        return w->error;
+    if (!w->is_csv)
+        line->bytes[0] = '{'; /* in place of a comma */
+    output_write(w->out, (const char *)line->bytes, line->used);
+    return 0;
 }
 
 /* ---- behind the events: a row for each process, step and loss -------------------------------- */
@@ -167,7 +132,7 @@ static void begin_fact(struct export_writer *w, const char *kind, const struct p
                        const char *name)
 {
     event_begin(w, kind, p, 0, 0);
-    event_name(w, name);
+    event_text(w, EVENT_NAME, name);
     w->cells[EVENT_START] = w->cells[EVENT_DURATION] = (struct event_cell){0};
 }
 
@@ -180,7 +145,7 @@ static void event_lines_put_process(struct export_writer *w, const struct proces
     process_title(p, false, title, sizeof title);
     if (first_ns) {
         event_begin(w, "process", p, first_ns, w->walk->last_ns[p->index]);
-        event_name(w, title);
+        event_text(w, EVENT_NAME, title);
     } else {
         begin_fact(w, "process", p, title);
     }
@@ -213,10 +178,10 @@ static int event_ends(struct export_writer *w)
         if (!selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))
             continue;
         event_begin(w, "step", step->process, step->begin_ns, step->end_ns);
-        event_name(w, event_step_name(steps->kind, step));
+        event_text(w, EVENT_NAME, step_made_of(steps, step));
         event_number(w, EVENT_STEP, step->number);
         if (step->is_partial)
-            event_word(w, EVENT_STATE, "partial");
+            event_text(w, EVENT_STATE, "partial");
         (void)event_end(w);
     }
     for (uint32_t i = 0; i < rec->count; i++)
@@ -228,14 +193,14 @@ static int event_ends(struct export_writer *w)
 
 static void lines_free(struct export_writer *w)
 {
+    packet_release(&w->cell_text);
     packet_release(&w->args);
     packet_release(&w->line);
     free(w);
 }
 
-static struct export_writer *event_lines_create(struct output *out, struct walk *walk,
-                                                const struct export_scope *scope,
-                                                void (*print)(struct export_writer *w))
+static struct export_writer *create_json(struct output *out, struct walk *walk,
+                                         const struct export_scope *scope)
 {
     struct export_writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -243,7 +208,6 @@ static struct export_writer *event_lines_create(struct output *out, struct walk 
     w->out = out;
     w->walk = walk;
     w->scope = *scope;
-    w->print = print;
     event_find_columns(w);
     return w;
 }
@@ -251,18 +215,15 @@ static struct export_writer *event_lines_create(struct output *out, struct walk 
 static struct export_writer *create_csv(struct output *out, struct walk *walk,
                                         const struct export_scope *scope)
 {
-    for (unsigned i = 0; i < EVENT_COLUMNS; i++) {
-        output_write(out, ",", i != 0);
-        output_write(out, columns[i].text + 1, columns[i].bytes - 3);
-    }
+    struct export_writer *w = create_json(out, walk, scope);
+    if (!w)
+        return NULL;
+    w->is_csv = true;
+#define EVENT_COLUMN(NAME, name, meaning) output_print(out, "%s" #name, EVENT_##NAME ? "," : "");
+#include "export/event_columns.def"
+#undef EVENT_COLUMN
     output_write(out, "\n", 1);
-    return event_lines_create(out, walk, scope, print_csv);
-}
-
-static struct export_writer *create_json(struct output *out, struct walk *walk,
-                                         const struct export_scope *scope)
-{
-    return event_lines_create(out, walk, scope, event_lines_print_json);
+    return w;
 }
 
 /* ---- what all exporters say alike ------------------------------------------------------------ */
@@ -287,13 +248,6 @@ const char *event_op_kind(const struct op *op)
     if (op_is_label(op))
         return "label";
     return op->is_traced ? "traced" : op->scope == OP_SCOPE_BACKWARD ? "backward" : "operator";
-}
-
-const char *event_step_name(enum step_kind kind, const struct step *step)
-{
-    return step->made_of          ? step->made_of->shown
-           : kind == STEPS_CALLED ? "gpuprof_step"
-                                  : "launches of a graph";
 }
 
 #define ROWS_FORMAT(format, its_ending, its_create)                                                \

@@ -20,7 +20,7 @@ static void put_kept(struct export_writer *w, enum event_column column,
                      const struct kernel_name *text)
 {
     if (text)
-        event_string(w, column, text->json, text->json_bytes);
+        event_json(w, column, text->json, text->json_bytes);
 }
 
 static const struct kernel_name *kind_text(struct export_writer *w, uint32_t kind)
@@ -214,11 +214,12 @@ static void put_call(struct export_writer *w, const struct slice *s)
 static void put_result(struct export_writer *w, const struct function *f, int32_t result)
 {
     const char *name = result ? api_error_name(f->domain, result) : NULL;
+    char number[16];
+    snprintf(number, sizeof number, "%d", result);
     if (name)
-        event_word(w, EVENT_ERROR, name);
+        event_text(w, EVENT_ERROR, name);
     else if (result)
-        w->cells[EVENT_ERROR] =
-            (struct event_cell){.form = CELL_SIGNED, .number = (uint64_t)(int64_t)result};
+        event_json(w, EVENT_ERROR, number, strlen(number));
 }
 
 static void event_row_take_call(struct export_writer *w, const struct slice *s)
@@ -228,7 +229,7 @@ static void event_row_take_call(struct export_writer *w, const struct slice *s)
     const struct record *r = e->record;
     uint64_t id = 0;
     begin_on(w, selection_kind_of_call(f), e->process, e->thread, e->begin_ns, e->end_ns);
-    event_name(w, f->name);
+    event_text(w, EVENT_NAME, f->name);
     event_number(w, EVENT_CALLS, r->weight > 1 ? r->weight : 1);
     if (f->bytes)
         event_number(w, EVENT_BYTES, function_bytes(f, r));
@@ -260,7 +261,7 @@ static void event_row_take_work(struct export_writer *w, const struct slice *s)
                 e->end_ns);
     put_kept(w, EVENT_NAME, name);
     if (!name)
-        event_name(w, record_title(r, title));
+        event_text(w, EVENT_NAME, record_title(r, title));
     if (id)
         event_number(w, EVENT_CORRELATION, id);
     put_record_args(w, r);
@@ -282,7 +283,7 @@ static void take_record(struct export_writer *w, const struct slice *s, enum sel
     bool is_tensor = kind == SELECT_MEMORY;
     char title[GPU_TITLE_BYTES];
     begin_on(w, kind, e->process, e->thread, e->begin_ns, e->begin_ns);
-    event_name(w, record_title(e->record, title));
+    event_text(w, EVENT_NAME, record_title(e->record, title));
     if (is_tensor)
         event_arg_text(w, "allocator", "PyTorch");
     put_record_args(w, e->record);
@@ -301,9 +302,10 @@ static void take_host(struct export_writer *w, const struct slice *s)
     char text[GPU_TITLE_BYTES];
     begin_on(w, selection_kind_of(r, NULL), e->process,
              is_sample && sample.thread ? sample.thread : e->thread, e->begin_ns, e->end_ns);
-    event_name(w, is_sample ? sample.is_cpu ? "CPU sample" : "look at a thread"
-                  : is_call ? host_os_name(e, text)
-                            : record_title(r, text));
+    event_text(w, EVENT_NAME,
+               is_sample ? sample.is_cpu ? "CPU sample" : "look at a thread"
+               : is_call ? host_os_name(e, text)
+                         : record_title(r, text));
     if (is_sample)
         event_number(w, EVENT_CALLS, sample.count);
     if (r->stack_id)
@@ -363,7 +365,7 @@ static void event_row_take_library(struct export_writer *w, const struct slice *
 {
     const struct library_call *call = s->library;
     begin_on(w, SELECT_LIBRARY, call->process, call->thread, call->begin_ns, call->end_ns);
-    event_name(w, call->function->name);
+    event_text(w, EVENT_NAME, call->function->name);
     event_number(w, EVENT_CALLS, 1);
     if (s->library_change == LIBRARY_CLOSED)
         put_result(w, call->function, call->result);
@@ -381,8 +383,7 @@ static void event_row_take_sample(struct export_writer *w, const struct slice *s
     uint64_t at_ns = device_sample_ns(&s->event), value;
     char uuid[DEVICE_UUID_BYTES];
     event_begin(w, info->name, s->event.process, at_ns, at_ns);
-    char *end = json_escape(w->name, s->source->title, strlen(s->source->title));
-    event_string(w, EVENT_NAME, w->name, (size_t)(end - w->name));
+    event_text(w, EVENT_NAME, s->source->title);
     event_row_put_step(w, s->event.process, at_ns);
     if (s->source->device != UINT64_MAX)
         event_number(w, EVENT_DEVICE, s->source->device);

@@ -21,8 +21,7 @@
 #include "trace/merge_trace.h"
 #include "trace/trace_writer.h"
 
-#define VERB        "export"
-#define NAMES_BYTES (2 * FILE_FORMAT_NAMES_BYTES)
+#define VERB "export"
 
 #define EXPORT_FORMAT(name) &name##_export.file,
 const struct file_format *const export_formats[] = {
@@ -331,34 +330,11 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     return code == EXIT_OK ? closed : code;
 }
 
-/* Export's formats come before merge's traces: they take precedence for a file name. */
-static void all_names(char *text)
-{
-    size_t length = strlen(file_format_names(export_formats, text));
-    for (unsigned i = 0; trace_formats[i] && length < NAMES_BYTES; i++)
-        length += (size_t)snprintf(text + length, NAMES_BYTES - length, "%s%s",
-                                   i ? ", " : ", and traces: ", trace_formats[i]->name);
-}
-
 /* Checks what can be checked before anything is read. */
-static enum exit_code export_verb_check(const struct export_format *format,
-                                        const struct options *options)
+static enum exit_code export_verb_check(const struct export_format *format, const char *path)
 {
-    const struct export_options *own = options->own;
-    char names[NAMES_BYTES];
-    const char *path = options->output;
     bool is_stream = !path || strcmp(path, "-") == 0;
     struct stat status;
-    all_names(names);
-    if (!format && own->format)
-        return usage_error(VERB ": --format: unknown format '%s'; the formats are: %s", own->format,
-                           names);
-    if (!format && is_stream)
-        return usage_error(VERB ": name a file, such as -o profile.sqlite, or a format, such as "
-                                "--format=csv; the formats are: %s",
-                           names);
-    if (!format)
-        return usage_error(VERB ": %s: unknown file type; the formats are: %s", path, names);
     if (format->create && !format->is_rows &&
         (is_stream || output_plain_length(path, strlen(path)) != strlen(path) ||
          (stat(path, &status) == 0 && !S_ISREG(status.st_mode))))
@@ -386,18 +362,22 @@ static bool is_trace(const struct options *options)
 static enum exit_code export_verb_run(const struct options *options)
 {
     const struct export_options *own = options->own;
+    char names[FILE_FORMAT_NAMES_BYTES];
     if (is_trace(options)) {
         struct options of_merge = *options;
         of_merge.own = &(const struct merge_options){.format = own->format};
         return merge_verb.run(&of_merge);
     }
-    const struct file_format *format = own->format
-                                           ? file_format_named(export_formats, own->format)
-                                           : file_format_of_file(export_formats, options->output);
+    if (!own->format && (!options->output || strcmp(options->output, "-") == 0))
+        return usage_error(VERB ": name a file, such as -o profile.sqlite, or a format, such as "
+                                "--format=csv; the formats are: %s",
+                           file_format_names(export_formats, names));
+    const struct file_format *format =
+        file_format_find(VERB, export_formats, own->format, options->output);
     struct export x = {.format = (const struct export_format *)format};
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
-    enum exit_code code = export_verb_check(x.format, options);
+    enum exit_code code = format ? export_verb_check(x.format, options->output) : EXIT_USAGE;
     if (code != EXIT_OK)
         return code;
     if (!x.format->create) {

@@ -62,9 +62,6 @@ int event_call_id(struct walk *w, const struct event *e, uint64_t *id);
 /* Returns "operator", "backward", "label", "module" or "traced". */
 const char *event_op_kind(const struct op *op);
 
-/* Returns the name of what steps of that kind are made of. */
-const char *event_step_name(enum step_kind kind, const struct step *step);
-
 /* ---- formats ---- */
 
 #define EXPORT_FORMAT(name) extern const struct export_format name##_export;

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/sql_base.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -10,28 +8,23 @@
 
 #include "base/json_text.h"
 #include "error.h"
+#include "export/sqlite_tables.h"
 
 #define DATABASE    "gpuprof" /* our name for SQLite's way to files */
 #define SQL_BYTES   4096      /* longest statement that creates a table */
 #define VALUE_BYTES 8         /* of a value besides text, in the bound on the output */
 
-struct table {
+struct sql_definition {
     const char *name;
     const char *definition; /* its columns, with a comma before them */
     unsigned columns;
 };
 
-static const struct table tables[] = {
+static const struct sql_definition tables[] = {
 #define COLUMN(name, type, value)              "," name " " type
 #define EMPTY(count, columns)                  "," columns
 #define TABLE(NAME, name, parameters, columns) {name, columns, NAME##_COLUMNS},
 #include "export/sql_tables.def"
-};
-
-/* The insert statement of a table. */
-struct inserts {
-    sqlite3_stmt *insert; /* NULL: not prepared yet */
-    uint64_t bound;       /* bit i: column i is bound to a value */
 };
 
 struct sql_base {
@@ -39,8 +32,9 @@ struct sql_base {
     sqlite3_vfs files;
     bool is_registered;
     sqlite3 *database;
-    struct inserts inserts[SQL_TABLES + 1]; /* the last: of the most recently added table */
-    char added[SQL_NAME_BYTES];             /* its name */
+    sqlite3_stmt *inserts[SQL_TABLES + 1]; /* the last: of the most recently added table; NULL: not
+                                            * prepared yet */
+    char added[SQL_NAME_BYTES];            /* its name */
 };
 
 struct sql_value sql_text(const char *text)
@@ -143,17 +137,17 @@ struct sql_base *sql_base_create(struct output *out)
 }
 
 static sqlite3_stmt *insert_of(struct sql_base *b, const char *name, unsigned columns,
-                               struct inserts *its)
+                               sqlite3_stmt **insert)
 {
     char sql[256];
-    if (its->insert)
-        return its->insert;
+    if (*insert)
+        return *insert;
     int length = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES (?", name);
     for (unsigned i = 1; i < columns; i++)
         length += snprintf(sql + length, sizeof sql - (size_t)length, ",?");
     snprintf(sql + length, sizeof sql - (size_t)length, ")");
-    (void)sqlite3_prepare_v3(b->database, sql, -1, SQLITE_PREPARE_PERSISTENT, &its->insert, NULL);
-    return its->insert;
+    (void)sqlite3_prepare_v3(b->database, sql, -1, SQLITE_PREPARE_PERSISTENT, insert, NULL);
+    return *insert;
 }
 
 static int sql_base_bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
@@ -167,26 +161,21 @@ static int sql_base_bind(sqlite3_stmt *insert, int place, const struct sql_value
         char *clean = json_clean(v->text, v->bytes);
         return clean ? sqlite3_bind_text(insert, place, clean, -1, free) : SQLITE_NOMEM;
     }
-    case SQL_NULL: break;
+    default: return SQLITE_OK; /* NULL */
     }
-    return sqlite3_bind_null(insert, place);
 }
 
 static int sql_base_put_row(struct sql_base *b, const char *name, unsigned columns,
-                            struct inserts *its, const struct sql_value *row)
+                            sqlite3_stmt **its, const struct sql_value *row)
 {
     if (b->out->error)
         return 0;
     sqlite3_stmt *insert = insert_of(b, name, columns, its);
-    int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
+    int said = insert ? sqlite3_clear_bindings(insert) : sqlite3_errcode(b->database);
     uint64_t bytes = 0;
     for (unsigned i = 0; said == SQLITE_OK && i < columns; i++) {
-        uint64_t bit = 1ull << i;
-        if (row[i].kind == SQL_NULL && !(its->bound & bit))
-            continue; /* already NULL, like most columns in all rows */
-        its->bound = row[i].kind == SQL_NULL ? its->bound & ~bit : its->bound | bit;
         said = sql_base_bind(insert, (int)i + 1, &row[i]);
-        bytes += VALUE_BYTES + row[i].bytes;
+        bytes += row[i].kind == SQL_NULL ? 0 : VALUE_BYTES + row[i].bytes;
     }
     if (b->out->room && bytes > *b->out->room)
         b->out->error = OUTPUT_BEYOND;
@@ -201,8 +190,8 @@ static int sql_base_put_row(struct sql_base *b, const char *name, unsigned colum
 
 int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
 {
-    const struct table *t = &tables[table];
-    int error = table >= SQL_LATE && !b->inserts[table].insert && !b->out->error
+    const struct sql_definition *t = &tables[table];
+    int error = table >= SQL_LATE && !b->inserts[table] && !b->out->error
                     ? reported(b, sql_base_make_table(b, t->name, t->definition + 1))
                     : 0;
     return error < 0 ? error : sql_base_put_row(b, t->name, t->columns, &b->inserts[table], row);
@@ -210,8 +199,8 @@ int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_v
 
 int sql_base_add_table(struct sql_base *b, const char *name, const char *columns)
 {
-    sqlite3_finalize(b->inserts[SQL_TABLES].insert);
-    b->inserts[SQL_TABLES] = (struct inserts){0};
+    sqlite3_finalize(b->inserts[SQL_TABLES]);
+    b->inserts[SQL_TABLES] = NULL;
     snprintf(b->added, sizeof b->added, "%s", name);
     return b->out->error ? 0 : reported(b, sql_base_make_table(b, name, columns));
 }
@@ -231,7 +220,7 @@ void sql_base_free(struct sql_base *b)
     if (!b)
         return;
     for (unsigned i = 0; i <= SQL_TABLES; i++)
-        sqlite3_finalize(b->inserts[i].insert);
+        sqlite3_finalize(b->inserts[i]);
     sqlite3_close(b->database);
     if (b->is_registered)
         sqlite3_vfs_unregister(&b->files);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "export/sqlite_tables.h"
+#include "trace/trace_writer.h"
 
 #define SCHEMA_VERSION "3.16.1" /* of nsys' tables */
 #define COLUMNS_BYTES  2048     /* "calls INTEGER, ..." */
@@ -234,7 +235,7 @@ static void put_steps(struct export_writer *w, const struct steps *steps)
     for (uint32_t i = 0; i < steps->count; i++) {
         const struct step *step = &steps->list[i];
         if (selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))
-            put_STEPS(w, step, event_step_name(steps->kind, step));
+            put_STEPS(w, step, step_made_of(steps, step));
     }
 }
 

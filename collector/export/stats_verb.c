@@ -49,28 +49,27 @@ static const struct stats_report *report_named(const char *word, size_t length)
     return NULL;
 }
 
-/* Writes the names of supported, or unsupported, reports to `text`, "a, b, c", and returns it. */
-static const char *names_text(bool are_there, char *text)
+/* Returns the name of a report that is available; NULL: no more. */
+static const char *report_name(unsigned index)
 {
-    size_t length = 0;
-    *text = '\0';
-    for (size_t i = 0; i < REPORT_COUNT && length < NAMES_BYTES; i++)
-        if ((*reports[i].tables || *reports[i].kinds) == are_there)
-            length += (size_t)snprintf(text + length, NAMES_BYTES - length, "%s%s",
-                                       length ? ", " : "", reports[i].name);
-    return text;
+    for (size_t i = 0; i < REPORT_COUNT; i++)
+        if ((*reports[i].tables || *reports[i].kinds) && !index--)
+            return reports[i].name;
+    return NULL;
 }
 
 static enum exit_code unknown(const char *word, size_t length)
 {
-    char there[NAMES_BYTES], missing[NAMES_BYTES], hint[NEAREST_TEXT_BYTES];
+    char names[NAMES_BYTES] = "", hint[NEAREST_TEXT_BYTES];
     struct nearest nearest = nearest_to(word, length);
+    size_t used = 0;
     for (size_t i = 0; i < REPORT_COUNT; i++)
         nearest_offer(&nearest, reports[i].name);
-    return usage_error(
-        "stats: unknown report '%.*s'%s; the reports are %s; these of nsys are not available: %s",
-        (int)length, word, nearest_text(&nearest, "", hint), names_text(true, there),
-        names_text(false, missing));
+    for (unsigned i = 0; report_name(i) && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 report_name(i));
+    return usage_error("stats: unknown report '%.*s'%s; the reports are %s", (int)length, word,
+                       nearest_text(&nearest, "", hint), names);
 }
 
 /* Says that what follows a report's name, ":base" (how nsys shows kernel names), has no effect. */
@@ -173,14 +172,6 @@ static enum exit_code take_format(const struct given *g)
     if (strcmp(g->value, "column") == 0 || strcmp(g->value, "table") == 0)
         in_ours.value = "text";
     return option_choice(&in_ours);
-}
-
-static const char *report_name(unsigned index)
-{
-    for (size_t i = 0; i < REPORT_COUNT; i++)
-        if ((*reports[i].tables || *reports[i].kinds) && !index--)
-            return reports[i].name;
-    return NULL;
 }
 
 static const struct option own_options[] = {
