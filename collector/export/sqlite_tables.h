@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * State shared by the SQLite exporter's files, and an insert function for each table of
- * sql_tables.def: put_NAME(w, parameters). Files, bottom up: sql_base.c (database), sqlite_texts.c
- * (StringIds and stacks), sqlite_facts.c (facts around the events), sqlite_writer.c (events).
+ * sql_tables.def: put_NAME(w, parameters). Files, bottom up: sql_base.c (database), sqlite_facts.c
+ * (facts around the events), sqlite_writer.c (events, StringIds and stacks).
  * As in nsys' exports, times are ns since the session's start, the first event of all recordings. A
  * thread is its machine, pid and tid in one number. Correlation ids are unique across processes, so
  * tables join by them alone. After the first error, functions do nothing.
@@ -178,7 +178,7 @@ static inline struct sql_value sqlite_tid(const struct process *p, const struct 
     return sqlite_any(p, t->shown_tid);
 }
 
-/* ---- sqlite_texts.c: each gives a number of StringIds ---- */
+/* ---- sqlite_writer.c: each gives a number of StringIds ---- */
 
 struct sql_value sqlite_text(struct export_writer *w, const char *text, size_t bytes);
 struct sql_value sqlite_function(struct export_writer *w, const struct function *f);

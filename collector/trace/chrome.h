@@ -4,7 +4,7 @@
  * chrome_rows.c (names and rows), chrome_head.c (the text around the events), chrome_gpu.c (device
  * activities and throttling), chrome_nested.c (ranges, PyTorch operators, library calls),
  * chrome_host.c (steps, marks, samples, waits, the Python interpreter), chrome_memory.c
- * (allocations), chrome_counters.c (counter tracks), trace_row.c (slices that nest). The first
+ * (allocations), chrome_counters.c (counter tracks). The first
  * error stays in the writer; the output after it does not matter.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
@@ -219,8 +219,6 @@ static inline struct process_span *chrome_span(const struct trace_writer *w,
 {
     return &w->shown.spans[p->index - w->shown.list[0]->index];
 }
-
-/* ---- trace_row.c ---- */
 
 struct row_ids row_ids_of(uint32_t pid, uint32_t tid);
 

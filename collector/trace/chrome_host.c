@@ -6,9 +6,6 @@
  * lock's holder has a row of the process, since holds exclude each other but cross ranges and
  * operators. A slice that would cross another goes to a row beside its thread.
  */
-#include <stdlib.h>
-
-#include "base/text.h"
 #include "flight.h"
 #include "resolve/device_sources.h"
 #include "resolve/host_facts.h"
@@ -94,16 +91,14 @@ static void put_instant(struct trace_writer *w, const struct event *e, const cha
 static void take_unread(struct trace_writer *w, const struct event *e)
 {
     const struct device_source *source = device_sources_find(&w->walk->sources, e);
-    char device[DEVICE_UUID_BYTES] = "the devices";
+    char device[DEVICE_UUID_BYTES] = "the devices", text[RECORD_BYTES_MAX + 96];
     if (source && source->device != UINT64_MAX)
         snprintf(device, sizeof device, "GPU %llu", (unsigned long long)source->device);
     else if (source)
         device_source_uuid_text(source, device);
-    char *text = text_printf("no counters of %s: %.*s", device, (int)e->record->byte_count,
-                             e->record->bytes ? (const char *)e->record->bytes : "");
-    if (chrome_ok(w, text ? 0 : GPUPROF_NO_MEMORY))
-        put_instant(w, e, text, NULL);
-    free(text);
+    snprintf(text, sizeof text, "no counters of %s: %.*s", device, (int)e->record->byte_count,
+             e->record->bytes ? (const char *)e->record->bytes : "");
+    put_instant(w, e, text, NULL);
 }
 
 void chrome_mark(struct trace_writer *w, const struct slice *s)
@@ -111,19 +106,19 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
     const struct event *e = &s->event;
     const struct record *r = e->record;
     unsigned long long window = record_arg(r, WINDOW_NUMBER);
+    const char *why;
     char name[128];
     if (s->change == RANGE_MARKED) {
         put_instant(w, e, "mark", s->range);
         return;
     }
     switch (r->type) {
-    case RECORD_DUMP: {
-        const char *why = dump_reason_text(record_arg(r, DUMP_REASON));
+    case RECORD_DUMP:
+        why = dump_reason_text(record_arg(r, DUMP_REASON));
         snprintf(name, sizeof name, "dump %llu: %s", (unsigned long long)record_arg(r, DUMP_NUMBER),
                  why ? why : "?");
         put_instant(w, e, name, NULL);
         break;
-    }
     case RECORD_DEVICE_ABSENT:
         if (device_missing_of_all(r))
             take_unread(w, e);

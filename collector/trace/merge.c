@@ -128,17 +128,40 @@ void merge_say_large(struct merge *m, const char *path)
             m->split || m->rec.count < 2 ? "" : ", or write one file per rank (--per-rank)");
 }
 
+/* Marks the slice, or its call, as filtered if --max-size leaves it out. */
+static void thin(struct merge *m, struct slice *s)
+{
+    struct merge_fit *fit = &m->fit;
+    const struct correlated_call *c = &s->call;
+    struct left_out l;
+    fit->left_out.kind = LEFT_OUT_KINDS;
+    if (s->is_filtered)
+        return;
+    if (lasts(s, &l) && leaves_out(&fit->thinning, l.begin_ns, l.ns, l.thread)) {
+        s->is_filtered = true;
+        fit->left_out = l;
+        fit->left_out_count++;
+    } else if (s->is_called && leaves_out(&fit->thinning, c->begin_ns,
+                                          between(c->begin_ns, c->end_ns), c->thread)) {
+        s->is_call_filtered = true;
+    }
+}
+
 static int merge_trace_take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
+    struct slice thinned;
     uint64_t before = written(m);
     if (before > VIEWER_BYTES && m->format->is_text && !m->one.weighs)
         merge_say_large(m, m->one.path);
+    if (m->own->max_size) {
+        thinned = *s;
+        thin(m, &thinned);
+        s = &thinned;
+    }
     int error = m->format->take(m->one.writer, s);
     if (m->fit.thinning.weighs)
         weigh_slice(&m->fit.thinning, s, written(m) - before);
-    else if (m->own->max_size && s->is_filtered && m->fit.left_out.kind != LEFT_OUT_KINDS)
-        m->fit.left_out_count++;
     return error == 0 && m->one.out->error ? WALK_STOP : error; /* output_finish reports it */
 }
 
@@ -146,53 +169,6 @@ static int merge_trace_end(void *context)
 {
     struct merge *m = context;
     return m->format->end(m->one.writer);
-}
-
-/* ---- no larger than asked for ---------------------------------------------------------------- */
-
-static bool has(void *context, const struct slice *s)
-{
-    struct merge *m = context;
-    const struct walk_filter *f = &m->selection.filter;
-    struct left_out l;
-    m->fit.left_out.kind = LEFT_OUT_KINDS;
-    if (f->has && !f->has(f->context, s))
-        return false;
-    if (!lasts(s, &l) || !leaves_out(&m->fit.thinning, l.begin_ns, l.ns, l.thread))
-        return true;
-    m->fit.left_out = l;
-    return false;
-}
-
-static bool has_call(void *context, const struct slice *s)
-{
-    const struct merge *m = context;
-    const struct walk_filter *f = &m->selection.filter;
-    return (!f->has_call || f->has_call(f->context, s)) &&
-           !leaves_out(&m->fit.thinning, s->call.begin_ns,
-                       between(s->call.begin_ns, s->call.end_ns), s->call.thread);
-}
-
-static bool wants(void *context, const struct process *p, const struct block_span *b)
-{
-    const struct merge *m = context;
-    const struct walk_filter *f = &m->selection.filter;
-    return f->wants(f->context, p, b);
-}
-
-static const struct walk_filter *merge_filter(struct merge *m)
-{
-    const struct walk_filter *piece = selection_filter(&m->selection, CALLS_UP_TO);
-    if (!m->own->max_size)
-        return piece;
-    m->fit.filter = (struct walk_filter){.context = m,
-                                         .has = has,
-                                         .has_call = has_call,
-                                         .wants = piece ? wants : NULL,
-                                         .asks_calls = m->selection.filter.asks_calls,
-                                         .first_ns = m->selection.filter.first_ns,
-                                         .last_ns = m->selection.filter.last_ns};
-    return &m->fit.filter;
 }
 
 /* ---- one trace ------------------------------------------------------------------------------- */
@@ -339,7 +315,7 @@ static enum exit_code find_piece(struct merge *m, const struct options *options,
     m->walk.filter = NULL;
     enum exit_code code =
         selection_make(&m->selection, &m->rec, &m->walk, &m->request, &how, "merge");
-    m->walk.filter = merge_filter(m);
+    m->walk.filter = selection_filter(&m->selection, CALLS_UP_TO);
     return code;
 }
 

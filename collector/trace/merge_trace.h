@@ -23,8 +23,7 @@ struct merge_one {
 /* What --max-size leaves out. */
 struct merge_fit {
     struct thinning thinning;
-    struct walk_filter filter; /* that, and the selection's */
-    struct left_out left_out;  /* the current slice */
+    struct left_out left_out; /* the current slice */
     uint64_t left_out_count;
 };
 
