@@ -38,10 +38,8 @@ static enum finding_id kind_of(enum idle_cause cause, bool is_blocking)
 /* No call for seconds, and then one. After the last work there is no next call. */
 static bool is_between(const struct idle_row *row)
 {
-    const struct idle_reported *reported = idle_reported_of(row);
-    const char *text = row->place.kind == IDLE_WORD_OURS ? (const char *)(uintptr_t)row->place.word
-                       : reported                        ? reported->text
-                                                         : "";
+    const char *text =
+        row->place.kind == IDLE_WORD_OURS ? (const char *)(uintptr_t)row->place.word : "";
     return row->cause == IDLE_NOTHING && strcmp(text, idle_behind_all) != 0;
 }
 
@@ -213,8 +211,8 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     made->where = NULL;
     if (row) {
         made->did = row->did;
-        made->tid = idle_row_tid(f->idle, row);
-        made->work_share = idle_row_work_share(f->idle, row);
+        made->tid = row->tid;
+        made->work_share = row->work_share;
         made->is_of_minor = row->cause == IDLE_HOST && made->work_share < FINDING_MINOR;
     }
     if (row && row->place.kind == IDLE_WORD_DEVICE)
@@ -322,17 +320,17 @@ static int add_sum(const struct findings *f, const struct finding_sum *sum, stru
     return new.is.name && !line == !new.is.where ? error : GPUPROF_NO_MEMORY;
 }
 
-static int add_row(const struct findings *f, const struct idle_row *row, struct candidates *c)
+static int add_row(const struct idle_row *row, struct candidates *c)
 {
     struct candidate new = {.row = row,
-                            .is = {.name = idle_did_text(f->walk, &f->idle->lines, row),
+                            .is = {.name = idle_did_text(row),
+                                   .where = row->where ? strdup(row->where) : NULL,
                                    .ns = row->ns,
                                    .count = row->count,
                                    .longest_ns = row->longest_ns,
                                    .at_ns = row->longest_at_ns}};
-    int error = idle_where_text(f->walk, &f->idle->lines, row, &new.is.where);
-    int pushed = ARRAY_PUSH(c->list, c->count, &new);
-    return !new.is.name ? GPUPROF_NO_MEMORY : error < 0 ? error : pushed;
+    int error = ARRAY_PUSH(c->list, c->count, &new);
+    return new.is.name && !new.is.where == !row->where ? error : GPUPROF_NO_MEMORY;
 }
 
 /* Call candidates_release in any case. */
@@ -346,7 +344,7 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
             error = add_sum(f, &f->gpu.sums.rows[i], c);
     for (uint32_t i = 0; error == 0 && i < f->idle->rows.count; i++)
         if (is_evidence(f, to, place, &f->idle->rows.list[i]))
-            error = add_row(f, &f->idle->rows.list[i], c);
+            error = add_row(&f->idle->rows.list[i], c);
     return error;
 }
 

@@ -5,7 +5,7 @@
  * once.
  *
  * Kernels are classified by name. Memory: 5 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream
- * up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; the sums, and idle_place.h. Uploaded
+ * up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; the sums, and idle_rows.h. Uploaded
  * contents: 12 MiB, FOUND_UPLOADS_MAX of them; when full, all are forgotten, and those of each step
  * are soon known again. Communication is spooled: only the end shows how much of it was a wait for
  * another rank. Functions that return an int return 0 or an error.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "analyse/idle.h"
-#include "analyse/idle_place.h"
+#include "analyse/idle_rows.h"
 #include "base/key_map.h"
 #include "record/gpu_record.h"
 #include "resolve/event_walk.h"

@@ -78,9 +78,8 @@ static int add_hang(struct findings *f, const struct hang *hang)
     struct finding *to = &f->list[f->count];
     if (!c)
         return 0;
-    const struct idle_row row = {
-        .place = {.stack = c->reported.stack, .function = c->function->index},
-        .process = c->process->index};
+    struct idle_row row = {.place = {.stack = c->reported.stack, .function = c->function->index},
+                           .process = c->process->index};
     uint64_t begin_ns = f->idle->way.processes[c->process->index].begin_ns;
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
                            .next = all                 ? "gpuprof report --table=collectives DATA"
@@ -95,15 +94,15 @@ static int add_hang(struct findings *f, const struct hang *hang)
                            .devices = 1,
                            .total_ns = c->duration_ns,
                            .says.is_awaited = late != NULL};
-    to->rows[to->row_count++] =
-        (struct finding_row){.name = idle_place_text(f->walk, &f->idle->lines, &row),
-                             .count = 1,
-                             .ns = c->duration_ns,
-                             .longest_ns = c->duration_ns,
-                             .at_ns = c->begin_ns,
-                             .tid = c->thread ? c->thread->tid : 0};
+    int error = idle_row_name(f->walk, &f->idle->lines, &row);
+    to->rows[to->row_count++] = (struct finding_row){.name = row.text,
+                                                     .where = row.where,
+                                                     .count = 1,
+                                                     .ns = c->duration_ns,
+                                                     .longest_ns = c->duration_ns,
+                                                     .at_ns = c->begin_ns,
+                                                     .tid = c->thread ? c->thread->tid : 0};
     f->count++;
-    int error = idle_where_text(f->walk, &f->idle->lines, &row, &to->rows[0].where);
     const char *where = late ? line_of(late) : to->rows[0].where;
     to->where = where ? strdup(where) : NULL;
     if (where && !to->where)

@@ -90,6 +90,12 @@ static uint64_t oldest_gap_ns(void *context, uint32_t process)
     return ns == UINT64_MAX ? 0 : ns;
 }
 
+/* A scheduler's "get_next_batch_to_run" is about requests: it only contains a loader's name, and
+ * does not count. */
+static const char loading[] =
+    "data[_ ]?loader|\\b(data[_ ]loading|load[_ ](data|batch)|((get|load)[_ ])?next[_ ]batch|"
+    "(get|fetch)[_ ]batch)\\b";
+
 int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
 {
     const struct recording *rec = walk->rec;
@@ -99,7 +105,8 @@ int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
     spool_init(&d->waits, sizeof(struct idle_wait));
     d->lines = (struct place_lines){.stacks = &walk->survey.stacks, .has_callers = true};
     if (arrivals_init(&d->arrivals, walk) < 0 ||
-        thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0)
+        thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0 ||
+        regcomp(&d->way.loading, loading, REG_EXTENDED | REG_ICASE | REG_NOSUB) != 0)
         return GPUPROF_NO_MEMORY;
     d->way.processes = calloc(rec->count + 1u, sizeof *d->way.processes);
     d->way.threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
@@ -108,7 +115,8 @@ int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         error = start_process(&d->way.processes[i], rec->processes[i]);
-    return error == 0 ? idle_start_begin(d) : error;
+    idle_start_begin(d);
+    return error ?: d->error;
 }
 
 void idle_release(struct idle *d)
@@ -125,12 +133,9 @@ void idle_release(struct idle *d)
             free(d->way.threads[i]->entries);
             free(d->way.threads[i]);
         }
-    for (uint32_t i = 0; i < d->totals.count; i++)
-        free(d->totals.list[i].place);
-    for (uint32_t i = 0; i < d->track_count; i++) {
-        idle_rows_release(&d->tracks[i].aside.rows);
+    for (uint32_t i = 0; i < d->track_count; i++)
         free(d->tracks[i].held.gaps);
-    }
+    regfree(&d->way.loading);
     free(d->way.processes);
     free(d->way.threads);
     free(d->devices);
@@ -166,18 +171,18 @@ static inline struct idle_process *process_of(struct idle *d, const struct event
     return p;
 }
 
-static int idle_take_pause(struct idle *d, struct idle_process *p, const struct event *e,
-                           bool begins)
+static void idle_take_pause(struct idle *d, struct idle_process *p, const struct event *e,
+                            bool begins)
 {
     if (begins == p->is_paused || (begins && d->way.pause_count == IDLE_PAUSES_MAX))
-        return 0;
+        return;
     p->is_paused = begins;
     d->way.pause_count += begins;
     if (begins)
-        return ARRAY_PUSH(p->pauses, p->pause_count,
-                          (&(struct time_span){e->begin_ns, UINT64_MAX}));
-    p->pauses[p->pause_count - 1].end_ns = e->begin_ns;
-    return 0;
+        idle_note(d, ARRAY_PUSH(p->pauses, p->pause_count,
+                                (&(struct time_span){e->begin_ns, UINT64_MAX})));
+    else
+        p->pauses[p->pause_count - 1].end_ns = e->begin_ns;
 }
 
 static int idle_take(void *context, const struct slice *s)
@@ -189,15 +194,18 @@ static int idle_take(void *context, const struct slice *s)
         return 0;
     struct idle_process *p = process_of(d, e);
     if (type == RECORD_OVERHEAD)
-        return idle_take_overhead(d, p, s);
-    if (type == RECORD_SILENCE)
-        return idle_take_silence(d, s);
-    if (s->pause_change)
-        return idle_take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
-    if (type >= RECORD_SAMPLE && type <= RECORD_HOST_COUNTERS)
-        return thread_times_take(&d->host, s);
-    int error = s->op_change != OP_SAME || s->replaced ? idle_take_op(d, s) : 0;
-    return error == 0 && s->change != RANGE_NONE ? idle_take_range(d, s) : error;
+        idle_take_overhead(d, p, s);
+    else if (type == RECORD_SILENCE)
+        idle_take_silence(d, s);
+    else if (s->pause_change)
+        idle_take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
+    else if (type >= RECORD_SAMPLE && type <= RECORD_HOST_COUNTERS)
+        idle_note(d, thread_times_take(&d->host, s));
+    else if (s->op_change != OP_SAME || s->replaced)
+        idle_take_op(d, s);
+    if (s->change != RANGE_NONE)
+        idle_take_range(d, s);
+    return d->error;
 }
 
 static int idle_own_take_call(void *context, const struct slice *s)
@@ -206,15 +214,18 @@ static int idle_own_take_call(void *context, const struct slice *s)
     struct idle_process *p = process_of(d, &s->event);
     if (p->lost.may_be)
         idle_lost_call(&p->lost, &s->event);
-    return idle_take_call(d, p, s);
+    idle_take_call(d, p, s);
+    return d->error;
 }
 
 static int idle_own_take_work(void *context, const struct slice *s)
 {
-    struct idle_process *p = process_of(context, &s->event);
+    struct idle *d = context;
+    struct idle_process *p = process_of(d, &s->event);
     if (p->lost.may_be)
         idle_lost_work(&p->lost, s);
-    return idle_take_work(context, p, s);
+    idle_take_work(d, p, s);
+    return d->error;
 }
 
 /* ---- after the walk -------------------------------------------------------------------------- */
@@ -222,10 +233,11 @@ static int idle_own_take_work(void *context, const struct slice *s)
 static int idle_end(void *context)
 {
     struct idle *d = context;
-    int error = idle_devices_end(d);
+    idle_devices_end(d);
     idle_lost_end(d);
-    /* For a part, this is done when all parts are combined. */
-    return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);
+    if (!d->walk->rec->share) /* for a part, this is done when all parts are combined */
+        idle_waits_charge(d);
+    return d->error;
 }
 
 struct consumer idle_consumer(struct idle *d)
@@ -239,30 +251,6 @@ struct consumer idle_consumer(struct idle *d)
                              .end = idle_end};
 }
 
-uint32_t idle_row_tid(const struct idle *d, const struct idle_row *row)
-{
-    const struct process *p = d->devices[row->device].process;
-    const struct idle_reported *reported = idle_reported_of(row);
-    if (reported)
-        return reported->tid;
-    for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->threads.count; i++)
-        if (p->threads.threads[i]->index == row->thread)
-            return p->threads.threads[i]->tid;
-    return 0;
-}
-
-uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
-{
-    const struct process *p = d->devices[row->device].process;
-    const struct idle_reported *reported = idle_reported_of(row);
-    if (reported)
-        return reported->work_share;
-    const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->way.threads[row->thread];
-    uint64_t own_ns = t ? t->work_ns : 0, all_ns = d->way.processes[p->index].work_ns;
-    return row->thread != IDLE_NONE && all_ns ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns)
-                                              : IDLE_NONE;
-}
-
 bool idle_communicates(const struct idle *d, uint32_t job)
 {
     for (uint32_t i = 0; i < d->device_count; i++)
@@ -273,11 +261,11 @@ bool idle_communicates(const struct idle *d, uint32_t job)
 
 int idle_finish(struct idle *d)
 {
-    int error = d->way.steps ? idle_start_charge(d) : 0;
-    if (error == 0)
-        error = idle_host_settle(d);
     const struct recording *rec = d->walk->rec;
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+    if (d->way.steps)
+        idle_start_charge(d);
+    idle_host_settle(d);
+    for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
         for (uint32_t k = 0; k < p->thread_count; k++) {
             const struct idle_thread *t = d->way.threads[p->first_thread + k];
@@ -287,7 +275,7 @@ int idle_finish(struct idle *d)
     for (uint32_t i = 0; i < d->device_count; i++)
         idle_device_add(&d->all, &d->devices[i]);
     d->window_ns = d->all.end_ns;
-    return error;
+    return d->error;
 }
 
 void idle_device_add(struct idle_device *sum, const struct idle_device *device)
@@ -305,17 +293,30 @@ void idle_device_add(struct idle_device *sum, const struct idle_device *device)
     sum->awaited_ns += device->awaited_ns;
 }
 
+static int name_row(struct idle *d, struct idle_row *row)
+{
+    const struct process *p = d->devices[row->device].process;
+    const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->way.threads[row->thread];
+    uint64_t own_ns = t ? t->work_ns : 0, all_ns = d->way.processes[p->index].work_ns;
+    bool is_known = row->thread != IDLE_NONE && all_ns;
+    for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->threads.count; i++)
+        if (p->threads.threads[i]->index == row->thread)
+            row->tid = p->threads.threads[i]->tid;
+    row->work_share = is_known ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns) : IDLE_NONE;
+    return idle_row_name(d->walk, &d->lines, row);
+}
+
 int idle_name(struct idle *d, const char *symbol_folder)
 {
+    struct work_places *places = &d->arrivals.places;
+    struct idle_row *row = d->rows.list, *end = row + d->rows.count;
     int error = 0;
-    for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
-        error = idle_place_want(&d->lines, d->rows.list[i].process, &d->rows.list[i].place);
-    if (error == 0)
-        error = work_places_add_lines(&d->arrivals.places, &d->lines);
-    if (error == 0)
-        error = place_lines_find(&d->lines, d->walk->rec, symbol_folder);
-    if (error == 0)
-        error = work_places_name(&d->arrivals.places, &d->lines);
-    return error < 0 ? error
-                     : idle_totals(d->walk, &d->lines, &d->rows, &d->totals.list, &d->totals.count);
+    for (; error == 0 && row < end; row++)
+        error = row->text ? 0 : idle_place_want(&d->lines, row->process, &row->place);
+    error = error ?: work_places_add_lines(places, &d->lines) ?:
+            place_lines_find(&d->lines, d->walk->rec, symbol_folder) ?:
+            work_places_name(places, &d->lines);
+    for (row = d->rows.list; error == 0 && row < end; row++)
+        error = row->text ? 0 : name_row(d, row);
+    return error ?: idle_totals(&d->rows, &d->totals.list, &d->totals.count);
 }

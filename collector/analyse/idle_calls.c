@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What threads did, for the charging of idle time. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/idle_state.h"
+#include "analyse/idle.h"
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
@@ -15,19 +14,21 @@
 
 #define ENTRIES_FIRST 8
 
-/* Makes room for one more entry; false if out of memory. */
-static bool make_room(struct idle_thread *t)
+/* Threads are sampled after silences from about this length on (run --silence). */
+#define SILENT_NS 1000000u
+
+/* The place of one more entry, which is counted. NULL if out of memory. */
+static struct idle_entry *new_entry(struct idle *d, struct idle_thread *t)
 {
-    if (t->count < t->capacity)
-        return true;
-    if (t->capacity == IDLE_ENTRIES_MAX) {
-        t->first = t->first + 1 < t->capacity ? t->first + 1 : 0;
-        t->count--;
+    if (t->count == 2 * IDLE_ENTRIES_MAX) {
+        t->count /= 2;
+        memmove(t->entries, t->entries + t->count, t->count * sizeof *t->entries);
         t->has_forgotten = true;
-        return true;
     }
-    /* The ring has not wrapped: nothing is forgotten before the last size. */
-    return array_grow(&t->entries, &t->capacity, sizeof *t->entries, ENTRIES_FIRST);
+    if (ARRAY_ROOM(t->entries, t->count, t->capacity, ENTRIES_FIRST))
+        return &t->entries[t->count++];
+    idle_note(d, GPUPROF_NO_MEMORY);
+    return NULL;
 }
 
 static bool is_same_name(const struct idle_place *a, const struct idle_place *b)
@@ -72,24 +73,21 @@ static const struct idle_spent *find_spent(const struct idle_thread *t, uint64_t
 }
 
 /* Appends the time from the last call to end_ns, if a name took most of it. */
-static int append_between(struct idle_thread *t, uint64_t end_ns, struct silence_look look)
+static void append_between(struct idle *d, struct idle_thread *t, uint64_t end_ns,
+                           struct silence_look look)
 {
     const struct idle_entry *last = idle_thread_last(t);
     uint64_t begin_ns = last ? last->end_ns : end_ns;
-    if (end_ns - begin_ns < IDLE_NEAR_NS)
-        return 0;
-    const struct idle_spent *spent = find_spent(t, begin_ns, end_ns);
-    if (!spent)
-        return 0;
-    if (!make_room(t))
-        return GPUPROF_NO_MEMORY;
-    *idle_thread_entry(t, t->count++) = (struct idle_entry){
-        .begin_ns = begin_ns,
-        .end_ns = end_ns,
-        .place = spent->place,
-        .look = look,
-        .cause = end_ns - begin_ns < IDLE_NOTHING_NS ? IDLE_HOST : IDLE_NOTHING};
-    return 0;
+    const struct idle_spent *spent =
+        end_ns - begin_ns < IDLE_NEAR_NS ? NULL : find_spent(t, begin_ns, end_ns);
+    struct idle_entry *new = spent ? new_entry(d, t) : NULL;
+    if (new)
+        *new = (struct idle_entry){.begin_ns = begin_ns,
+                                   .end_ns = end_ns,
+                                   .place = spent->place,
+                                   .look = look,
+                                   .cause = end_ns - begin_ns < IDLE_NOTHING_NS ? IDLE_HOST
+                                                                                : IDLE_NOTHING};
 }
 
 /* Extends `last` to the end of `entry` if that follows and is more of the same. Returns whether it
@@ -98,34 +96,30 @@ static inline bool go_on(struct idle_entry *last, const struct idle_entry *entry
 {
     if (entry->begin_ns < last->end_ns || entry->begin_ns - last->end_ns >= IDLE_NEAR_NS ||
         !idle_place_same(&last->place, &entry->place) || last->cause != entry->cause ||
-        last->waits != entry->waits || last->is_open)
+        last->place.is_open || entry->place.is_open)
         return false;
     last->end_ns = entry->end_ns;
-    last->is_open = entry->is_open;
     return true;
 }
 
 /* Appends an entry, whatever the thread is in. If one range or operator that has ended took at
- * least half of the time since the previous call, the innermost such gets an entry in between. 0 or
- * GPUPROF_NO_MEMORY. */
-static int append(struct idle_thread *t, const struct idle_entry *entry)
+ * least half of the time since the previous call, the innermost such gets an entry in between. */
+static void append(struct idle *d, struct idle_thread *t, const struct idle_entry *entry)
 {
     struct idle_entry *last = idle_thread_last(t);
     /* A damaged file may have calls of one thread that overlap. */
     uint64_t begin_ns = max_of(entry->begin_ns, last ? last->end_ns : 0);
     if (last && go_on(last, entry))
-        return 0;
-    if (append_between(t, begin_ns, entry->look) < 0 || !make_room(t))
-        return GPUPROF_NO_MEMORY;
-    last = idle_thread_entry(t, t->count++);
+        return;
+    append_between(d, t, begin_ns, entry->look);
+    if (!(last = new_entry(d, t)))
+        return;
     *last = *entry;
     last->begin_ns = begin_ns;
     last->end_ns = max_of(entry->end_ns, begin_ns);
-    return 0;
 }
 
-/* The thread is in `what` between these two; calls from its begin on belong to it. Leave returns 0
- * or GPUPROF_NO_MEMORY. */
+/* The thread is in `what` between these two; calls from its begin on belong to it. */
 static void enter(struct idle_thread *t, const struct idle_entry *what)
 {
     if (!t->depth)
@@ -133,32 +127,31 @@ static void enter(struct idle_thread *t, const struct idle_entry *what)
     t->depth += t->in.cause == what->cause;
 }
 
-static int leave(struct idle_thread *t, const struct idle_entry *what)
+static void leave(struct idle *d, struct idle_thread *t, const struct idle_entry *what)
 {
     if (t->depth && (t->in.cause != what->cause || --t->depth))
-        return 0;
+        return;
     /* Calls made before it was recognised belong to it, too. */
     for (struct idle_entry *last; (last = idle_thread_last(t)) && last->begin_ns >= what->begin_ns;)
         t->count--;
-    return append(t, what);
+    append(d, t, what);
 }
 
-/* Marks a part of its last call, or of the time after that, as loading. 0 or GPUPROF_NO_MEMORY. */
-static int mark_part(struct idle_thread *t, const struct idle_entry *part)
+/* Marks a part of its last call, or of the time after that, as loading. */
+static void mark_part(struct idle *d, struct idle_thread *t, const struct idle_entry *part)
 {
     struct idle_entry *last = idle_thread_last(t);
-    if (t->depth || !last)
-        return 0;
-    if (part->begin_ns >= last->end_ns)
-        return append(t, part);
-    if (part->begin_ns < last->begin_ns || part->end_ns > last->end_ns)
-        return 0;
+    bool is_after = last && part->begin_ns >= last->end_ns;
+    if (t->depth || !last ||
+        (!is_after && (part->begin_ns < last->begin_ns || part->end_ns > last->end_ns)))
+        return;
     struct idle_entry rest = *last;
-    last->end_ns = part->begin_ns;
-    last->is_open = false;
+    if (!is_after)
+        last->end_ns = part->begin_ns;
+    append(d, t, part);
     rest.begin_ns = part->end_ns;
-    int error = append(t, part);
-    return error < 0 ? error : append(t, &rest);
+    if (!is_after)
+        append(d, t, &rest);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -169,6 +162,8 @@ static struct idle_thread *idle_thread_of(struct idle *d, const struct thread *t
     struct idle_thread **t = &d->way.threads[thread->index];
     if (!*t && (*t = calloc(1, sizeof **t)))
         (*t)->index = thread->index;
+    else if (!*t)
+        idle_note(d, GPUPROF_NO_MEMORY);
     return *t;
 }
 
@@ -216,15 +211,10 @@ static inline void set_place(struct idle_entry *call, const struct slice *s)
 static inline struct idle_entry entry_of(const struct slice *s)
 {
     const struct event *e = &s->event;
-    enum idle_cause cause = cause_of(e);
-    struct idle_entry call = {.begin_ns = e->begin_ns,
-                              .end_ns = e->end_ns,
-                              .cause = (uint8_t)cause,
-                              .waits = cause == IDLE_SYNC || cause == IDLE_COPY ||
-                                       cause == IDLE_ALLOCATION,
-                              .is_open = e->record->flags & RECORD_OPEN};
+    struct idle_entry call = {
+        .begin_ns = e->begin_ns, .end_ns = e->end_ns, .cause = (uint8_t)cause_of(e)};
     set_place(&call, s);
-    call.place.is_open = call.is_open;
+    call.place.is_open = (e->record->flags & RECORD_OPEN) != 0;
     return call;
 }
 
@@ -241,38 +231,36 @@ static void silence_ended(struct idle_thread *t, struct idle_entry *call)
         silence->from = from;
         silence->stack = call->place.stack;
     } else if (!silence->ns || !last || call->place.function != silence->function ||
-               from != silence->from || call->begin_ns < last->end_ns + IDLE_SILENT_NS) {
+               from != silence->from || call->begin_ns < last->end_ns + SILENT_NS) {
         return;
     }
     call->look = silence->look;
     call->place.stack = call->place.stack ? call->place.stack : silence->stack;
 }
 
-static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct slice *s)
+static __attribute__((noinline)) void add_call(struct idle *d, struct idle_thread *t,
+                                               const struct slice *s)
 {
     struct idle_entry call = entry_of(s);
     unsigned does = s->event.function->does;
     silence_ended(t, &call);
     if (does == API_DOES_CAPTURE_BEGIN && !s->event.record->result) {
         enter(t, &call);
-        return 0;
-    }
-    if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
+    } else if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
         call.begin_ns = t->in.begin_ns;
-        return leave(t, &call);
+        leave(d, t, &call);
+    } else if (!t->depth) {
+        append(d, t, &call);
     }
-    return t->depth ? 0 : append(t, &call);
 }
 
-int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s)
+void idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
-    const struct record *r = e->record;
-    if (r->flags & RECORD_NESTED)
-        return 0;
-    struct idle_thread *t = idle_thread_of(d, e->thread);
+    bool is_nested = e->record->flags & RECORD_NESTED;
+    struct idle_thread *t = is_nested ? NULL : idle_thread_of(d, e->thread);
     if (!t)
-        return GPUPROF_NO_MEMORY;
+        return;
     const struct idle_entry call = entry_of(s);
     struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
     unsigned class = e->function->class;
@@ -280,9 +268,8 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     if (class == API_LAUNCH || class == API_GRAPH_LAUNCH || class == API_COPY)
         p->call = (struct idle_submit){t, e->begin_ns, e->end_ns, IDLE_NONE, 0};
     /* Most calls repeat what the thread did last. */
-    if (last && call.cause != IDLE_CAPTURE && go_on(last, &call))
-        return 0;
-    return add_call(t, s);
+    if (!last || call.cause == IDLE_CAPTURE || !go_on(last, &call))
+        add_call(d, t, s);
 }
 
 /* The thread of an overhead: that of its call, else the recorded one, else the last thread that
@@ -302,7 +289,7 @@ static uint32_t overhead_thread(const struct idle_process *p, const struct slice
 
 /* The driver records compilation and first-use loading inside the call that needed it. If that call
  * is not recorded, as when libraries load modules, the record lies between two calls. */
-int idle_take_overhead(struct idle *d, const struct idle_process *p, const struct slice *s)
+void idle_take_overhead(struct idle *d, const struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
     uint64_t kind = record_arg(e->record, OVERHEAD_KIND);
@@ -313,56 +300,25 @@ int idle_take_overhead(struct idle *d, const struct idle_process *p, const struc
     bool is_loading = kind == OVERHEAD_COMPILER || kind == OVERHEAD_MODULE_LOADING ||
                       kind == OVERHEAD_LAZY_LOADING;
     uint32_t thread = is_loading ? overhead_thread(p, s) : IDLE_NONE;
-    return thread != IDLE_NONE && d->way.threads[thread] ? mark_part(d->way.threads[thread], &part)
-                                                         : 0;
+    if (thread != IDLE_NONE && d->way.threads[thread])
+        mark_part(d, d->way.threads[thread], &part);
 }
 
 /* ---- data loading ---------------------------------------------------------------------------- */
 
-/* Finds `name` as a whole word in `text`. */
-static bool has_whole(const char *text, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = text; (at = strcasestr(at, name)); at++)
-        if ((at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
-            !isalnum((unsigned char)at[length]) && at[length] != '_')
-            return true;
-    return false;
-}
-
-/* A scheduler's "get_next_batch_to_run" is about requests: it only contains a loader's name, and
- * does not count. */
-static bool says_loading(const char *name)
-{
-    static const char *const things[] = {"dataloader", "data_loader", "data loader"};
-    static const char *const names[] = {
-        "data_loading", "data loading",   "load_data",      "load data",   "load_batch",
-        "load batch",   "next_batch",     "next batch",     "get_batch",   "get batch",
-        "fetch_batch",  "get_next_batch", "get next batch", "fetch batch", "load_next_batch",
-    };
-    bool says = false;
-    for (unsigned i = 0; i < sizeof things / sizeof things[0]; i++)
-        says |= strcasestr(name, things[i]) != NULL;
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
-        says |= has_whole(name, names[i]);
-    return says;
-}
-
-static int load(struct idle *d, const struct thread *thread, const struct kernel_name *name,
-                bool begins, uint64_t begin_ns, uint64_t end_ns)
+static void load(struct idle *d, const struct thread *thread, const struct kernel_name *name,
+                 bool begins, uint64_t begin_ns, uint64_t end_ns)
 {
     struct idle_thread *t = idle_thread_of(d, thread);
-    if (!t)
-        return GPUPROF_NO_MEMORY;
     struct idle_entry what = {.begin_ns = begin_ns,
                               .end_ns = end_ns,
                               .since_ns = begin_ns,
                               .place = named(name),
                               .cause = IDLE_LOADER};
-    if (!begins)
-        return leave(t, &what);
-    enter(t, &what);
-    return 0;
+    if (t && begins)
+        enter(t, &what);
+    else if (t)
+        leave(d, t, &what);
 }
 
 static bool is_loader(const struct op *op)
@@ -370,50 +326,45 @@ static bool is_loader(const struct op *op)
     return op_is_label(op) && op_kind_of(op->scope, op->text) == OP_KIND_LOADER;
 }
 
-int idle_take_op(struct idle *d, const struct slice *s)
+void idle_take_op(struct idle *d, const struct slice *s)
 {
     const struct op *op = s->op, *old = s->replaced;
-    int error = 0;
     if (s->op_change == OP_CLOSED && !op->is_moved && (op_works(op) || op_is_label(op)) &&
         d->way.threads[op->thread->index])
         ended(d->way.threads[op->thread->index], named(op->text), op->begin_ns, op->end_ns);
     if (old && is_loader(old))
-        error = load(d, old->thread, old->text, false, old->begin_ns, s->event.begin_ns);
-    if (error < 0 || s->op_change == OP_SAME || s->op_change == OP_LEFT || op->is_traced ||
-        !is_loader(op))
-        return error;
-    return load(d, op->thread, op->text, s->op_change == OP_OPENED, op->begin_ns, op->end_ns);
+        load(d, old->thread, old->text, false, old->begin_ns, s->event.begin_ns);
+    if (s->op_change != OP_SAME && s->op_change != OP_LEFT && !op->is_traced && is_loader(op))
+        load(d, op->thread, op->text, s->op_change == OP_OPENED, op->begin_ns, op->end_ns);
 }
 
-int idle_take_range(struct idle *d, const struct slice *s)
+void idle_take_range(struct idle *d, const struct slice *s)
 {
     const struct range *range = s->range;
     bool opens = s->change == RANGE_OPENED;
     if ((!opens && s->change != RANGE_CLOSED) || !range->nested || !range->text)
-        return 0;
+        return;
     struct key key = {(uintptr_t)range->text, 0, 0};
     uint64_t says = key_map_get(&d->way.loaders, key);
     if (!opens && d->way.threads[range->thread->index])
         ended(d->way.threads[range->thread->index], named(range->text), range->begin_ns,
               range->end_ns);
     if (!says) {
-        says = 1 + says_loading(range->text->shown);
-        int error = key_map_set(&d->way.loaders, key, says);
-        if (error == GPUPROF_NO_MEMORY)
-            return error;
+        says = 1 + (regexec(&d->way.loading, range->text->shown, 0, NULL, 0) == 0);
+        (void)key_map_set(&d->way.loaders, key, says); /* else it is matched again */
     }
-    return says == 1 ? 0
-                     : load(d, range->thread, range->text, opens, range->begin_ns, range->end_ns);
+    if (says == 2)
+        load(d, range->thread, range->text, opens, range->begin_ns, range->end_ns);
 }
 
-int idle_take_silence(struct idle *d, const struct slice *s)
+void idle_take_silence(struct idle *d, const struct slice *s)
 {
     struct idle_thread *t = idle_thread_of(d, s->event.thread);
     if (!t)
-        return GPUPROF_NO_MEMORY;
+        return;
     t->silence =
         (struct idle_silence){.ns = record_arg(s->event.record, SILENCE_NS), .is_pending = true};
     (void)silence_look_of(s->event.record,
                           &t->silence.look); /* if not known, the thread counts as running */
-    return thread_times_take(&d->host, s);
+    idle_note(d, thread_times_take(&d->host, s));
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a device did nothing (formats/answers.md, "Idle time"). */
-#include "analyse/idle_state.h"
+#include "analyse/idle.h"
 #include "base/array.h"
 #include "error.h"
 
-/* What a thread did, by its silences, in time that no other record covers. */
-enum pool { POOL_RAN, POOL_WAITED, POOL_PREEMPTED, POOL_UNSURE, POOLS };
-
-/* Time to split, by pool. */
+/* Time to split by what the thread did. `left` is what its silences show: how long it was
+ * IDLE_WAITING or IDLE_PREEMPTED, IDLE_UNKNOWN if none covers it, and IDLE_HOST while it ran. */
 struct split {
     struct passage *of;
     enum idle_cause cause; /* for the time in which the thread ran */
     bool knows_ran;        /* a record shows that it ran then */
-    uint64_t left[POOLS];
+    uint64_t left[IDLE_CAUSES];
 };
 
 /* Time after a wait for the device that is charged to that wait. */
@@ -22,23 +20,22 @@ struct credit {
     struct idle_place place;
 };
 
-/* The progress through a gap. */
+/* The progress through gaps that one call explains; waits are for what ran before the first. */
 struct passage {
-    const struct idle *idle;
-    struct idle_rows *rows;
-    const struct idle_gap *gap;
+    struct idle *idle;
+    const struct idle_gap *first, *gap;
     uint64_t at_ns;   /* all time until here is charged */
     uint64_t call_ns; /* end of the call before that; 0: not known */
     struct credit credit;
     uint32_t thread;
-    int error;
+    uint16_t epoch; /* of the time that is charged next */
 };
 
 static const struct idle_place nowhere = {.function = IDLE_NONE};
 
-/* The row for time at `place` around `middle_ns`. */
+/* The row for time at `place`. */
 static struct idle_row idle_gap_row_of(const struct passage *p, enum idle_cause cause,
-                                       const struct idle_place *place, uint64_t middle_ns)
+                                       const struct idle_place *place)
 {
     const struct idle_gap *g = p->gap;
     struct idle_row what = {.place = *place,
@@ -46,49 +43,31 @@ static struct idle_row idle_gap_row_of(const struct passage *p, enum idle_cause 
                             .device = g->device,
                             .thread = p->thread,
                             .cause = g->is_first ? IDLE_START_UP : cause};
-    what.place.epoch =
-        g->is_first ? 0 : idle_epoch(&p->idle->way.processes[g->process].early, middle_ns);
+    what.place.epoch = p->epoch;
     return what;
 }
 
-/* The next stretch of that time to charge, in the gap's parts from *part on. Returns false at the
- * end. */
-static bool next_time(const struct passage *p, uint32_t *part, uint64_t begin_ns, uint64_t end_ns,
-                      struct time_span *time)
+static enum idle_cause pool_of(enum idle_cause cause)
 {
-    const struct idle_gap *g = p->gap;
-    for (; *part < (g->parts ? g->part_count : 1); ++*part) {
-        const struct idle_gap *of = g->parts ? &g->parts[*part] : g;
-        time->begin_ns = idle_cut(p->idle, max_of(begin_ns, of->begin_ns));
-        time->end_ns = idle_cut(p->idle, min_of(end_ns, of->end_ns));
-        if (time->begin_ns < time->end_ns) {
-            ++*part;
-            return true;
-        }
-    }
-    return false;
+    bool is_own = cause == IDLE_WAITING || cause == IDLE_PREEMPTED || cause == IDLE_UNKNOWN;
+    return is_own ? cause : IDLE_HOST;
 }
 
-/* Charges time to one cause; adds it to `left`, by pool, unless that is NULL. */
+/* Charges time to one cause; adds it to `left` (struct split) unless that is NULL. */
 static void put_part(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                      uint64_t until_ns, uint64_t *left)
 {
-    static const enum pool pools[IDLE_CAUSES] = {[IDLE_WAITING] = POOL_WAITED,
-                                                 [IDLE_PREEMPTED] = POOL_PREEMPTED,
-                                                 [IDLE_UNKNOWN] = POOL_UNSURE};
-    uint64_t from_ns = p->at_ns;
-    struct time_span time;
+    uint64_t from_ns = p->at_ns, begin_ns = idle_cut(p->idle, from_ns);
     if (until_ns <= from_ns)
         return;
     p->at_ns = until_ns;
-    if (cause == IDLE_SYNC && p->gap->is_behind_unknown)
+    uint64_t ns = idle_cut(p->idle, until_ns) - begin_ns;
+    if (!ns || (cause == IDLE_SYNC && p->gap->is_behind_unknown))
         return;
-    struct idle_row what = idle_gap_row_of(p, cause, place, from_ns + (until_ns - from_ns) / 2);
-    for (uint32_t i = 0; p->error == 0 && next_time(p, &i, from_ns, until_ns, &time);) {
-        p->error = idle_rows_add(p->rows, &what, time.begin_ns, time.end_ns - time.begin_ns);
-        if (left)
-            left[pools[cause]] += time.end_ns - time.begin_ns;
-    }
+    struct idle_row what = idle_gap_row_of(p, cause, place);
+    idle_note(p->idle, idle_rows_add(&p->idle->rows, &what, begin_ns, ns));
+    if (left)
+        left[pool_of(cause)] += ns;
 }
 
 /* ---- what the thread did (idle_host.c) ------------------------------------------------------- */
@@ -100,85 +79,93 @@ static bool idle_gap_is_whole(enum idle_cause cause)
 }
 
 static void split_add(struct split *s, const struct thread_piece *piece, uint32_t did,
-                      enum pool pool, uint64_t ns)
+                      enum idle_cause pool, uint64_t ns)
 {
-    static const enum idle_cause causes[POOLS] = {[POOL_WAITED] = IDLE_WAITING,
-                                                  [POOL_PREEMPTED] = IDLE_PREEMPTED,
-                                                  [POOL_UNSURE] = IDLE_UNKNOWN};
     struct passage *p = s->of;
-    enum idle_cause cause =
-        pool == POOL_RAN || idle_gap_is_whole(s->cause) ? s->cause : causes[pool];
-    struct idle_row what = idle_gap_row_of(p, cause, &piece->place, piece->at_ns + ns / 2);
+    enum idle_cause cause = pool == IDLE_HOST || idle_gap_is_whole(s->cause) ? s->cause : pool;
+    struct idle_row what = idle_gap_row_of(p, cause, &piece->place);
     what.cause = cause;
     what.did = did;
-    if (ns && p->error == 0)
-        p->error = idle_rows_add(p->rows, &what, piece->at_ns, ns);
+    if (ns)
+        idle_note(p->idle, idle_rows_add(&p->idle->rows, &what, piece->at_ns, ns));
 }
 
 static void split_piece(void *context, const struct thread_piece *piece)
 {
-    static const enum pool orders[][POOLS] = {{POOL_WAITED, POOL_UNSURE, POOL_RAN, POOL_PREEMPTED},
-                                              {POOL_RAN, POOL_PREEMPTED, POOL_UNSURE, POOL_WAITED},
-                                              {POOL_PREEMPTED, POOL_UNSURE, POOL_RAN, POOL_WAITED}};
+    /* What such a piece takes time from. What a quota stopped did not wait. */
+    static const enum idle_cause orders[][4] = {
+        {IDLE_WAITING, IDLE_UNKNOWN, IDLE_HOST, IDLE_PREEMPTED},
+        {IDLE_HOST, IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_WAITING},
+        {IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_HOST, IDLE_HOST}};
     struct split *s = context;
-    bool runs = piece->kind == DID_RUNNING || piece->kind == DID_GC;
-    if (piece->is_sample) {
-        split_add(s, piece,
-                  (uint32_t)piece->kind | (piece->is_look ? DID_LOOKED : DID_SAMPLED) |
-                      (piece->has_run ? DID_RAN : 0),
-                  runs ? POOL_RAN : POOL_WAITED, piece->ns);
+    bool runs = (piece->did & 0xff) == DID_RUNNING || piece->did == DID_GC;
+    bool is_stopped = piece->did == DID_THROTTLED;
+    if (piece->did & (DID_SAMPLED | DID_LOOKED)) {
+        split_add(s, piece, piece->did, runs ? IDLE_HOST : IDLE_WAITING, piece->ns);
         return;
     }
     uint64_t ns = piece->ns;
-    const enum pool *order = orders[piece->kind == DID_THROTTLED ? 2 : runs];
-    for (unsigned i = 0; i < POOLS; i++) {
-        enum pool pool = order[i];
-        if (piece->kind == DID_THROTTLED &&
-            (pool == POOL_WAITED || (pool == POOL_RAN && s->knows_ran)))
-            continue; /* it was not stopped then */
+    for (unsigned i = 0; i < 4; i++) {
+        enum idle_cause pool = orders[is_stopped ? 2 : runs][i];
+        if (is_stopped && pool == IDLE_HOST && s->knows_ran)
+            break;
         uint64_t taken = min_of(ns, s->left[pool]);
-        split_add(s, piece, piece->kind, pool, taken);
+        split_add(s, piece, piece->did, pool, taken);
         s->left[pool] -= taken;
         ns -= taken;
     }
 }
 
 /* Divides time that was charged as a whole by the thread's silences. */
-static void share_out(struct split *s, uint64_t from_ns)
+static void share_out(struct split *s, uint64_t begin_ns, uint64_t end_ns)
 {
     struct thread_shares shares = {0};
-    struct passage *p = s->of;
-    struct time_span time;
-    for (uint32_t i = 0; next_time(p, &i, from_ns, p->at_ns, &time);)
-        thread_times_silences(&p->idle->host, p->thread, time.begin_ns, time.end_ns, &shares);
+    thread_times_silences(&s->of->idle->host, s->of->thread, begin_ns, end_ns, &shares);
     uint64_t known_ns = shares.ran_ns + shares.waited_ns + shares.preempted_ns + shares.off_ns;
     if (!known_ns)
         return;
     s->knows_ran = true;
-    s->left[POOL_WAITED] = shares.waited_ns;
-    s->left[POOL_PREEMPTED] = shares.preempted_ns;
-    s->left[POOL_UNSURE] = s->left[POOL_RAN] - known_ns + shares.off_ns;
-    s->left[POOL_RAN] = shares.ran_ns;
+    s->left[IDLE_WAITING] = shares.waited_ns;
+    s->left[IDLE_PREEMPTED] = shares.preempted_ns;
+    s->left[IDLE_UNKNOWN] = s->left[IDLE_HOST] - known_ns + shares.off_ns;
+    s->left[IDLE_HOST] = shares.ran_ns;
 }
 
 /* Adds rows for the time from then on by what the thread did. */
 static void split_time(struct split *s, uint64_t from_ns)
 {
+    static const struct {
+        enum idle_cause pool;
+        enum thread_did did;
+    } pools[] = {{IDLE_HOST, DID_RUNNING},
+                 {IDLE_WAITING, DID_WAITED},
+                 {IDLE_PREEMPTED, DID_PREEMPTED},
+                 {IDLE_UNKNOWN, DID_UNKNOWN}};
     struct passage *p = s->of;
-    struct time_span time;
+    uint64_t begin_ns = idle_cut(p->idle, from_ns), end_ns = idle_cut(p->idle, p->at_ns);
+    const struct thread_piece rest = {.place = nowhere, .at_ns = begin_ns};
+    if (begin_ns >= end_ns)
+        return;
     if (idle_gap_is_whole(s->cause) && !s->knows_ran)
-        share_out(s, from_ns);
-    for (uint32_t i = 0; next_time(p, &i, from_ns, p->at_ns, &time);)
-        thread_times_split(&p->idle->host, p->gap->process, p->thread, time.begin_ns, time.end_ns,
-                           split_piece, s);
-    const struct thread_piece rest = {.place = nowhere, .at_ns = idle_cut(p->idle, from_ns)};
-    for (unsigned pool = 0; pool < POOLS; pool++) {
-        enum thread_did kind = pool == POOL_WAITED                ? DID_WAITED
-                               : pool == POOL_PREEMPTED           ? DID_PREEMPTED
-                               : pool == POOL_RAN && s->knows_ran ? DID_RUNNING
-                                                                  : DID_UNKNOWN;
-        split_add(s, &rest, kind, (enum pool)pool, s->left[pool]);
-    }
+        share_out(s, begin_ns, end_ns);
+    thread_times_split(&p->idle->host, p->gap->process, p->thread, begin_ns, end_ns, split_piece,
+                       s);
+    for (unsigned i = 0; i < 4; i++)
+        split_add(s, &rest, i || s->knows_ran ? pools[i].did : DID_UNKNOWN, pools[i].pool,
+                  s->left[pools[i].pool]);
+}
+
+/* True for a call, false for the time between two. */
+static bool is_call(const struct idle_entry *e)
+{
+    return e->cause != IDLE_HOST && e->cause != IDLE_NOTHING;
+}
+
+/* True if it is loading by a call that is not recorded. It says nothing about the time before
+ * it. */
+static bool is_loading(const struct idle_entry *e)
+{
+    return e->place.kind == IDLE_WORD_OURS;
 }
 
 /* ---- parts of a gap -------------------------------------------------------------------------- */
@@ -204,21 +191,27 @@ static void put(struct passage *p, enum idle_cause cause, const struct idle_plac
                           .cause = g->is_first ? IDLE_START_UP : cause,
                           .knows_ran = is_silent && look && look->is_known};
     uint64_t *left = is_split ? split.left : NULL;
+    if (until_ns <= p->at_ns)
+        return;
+    p->epoch = (uint16_t)(g->once << IDLE_EPOCH_BITS);
+    if (!g->is_first)
+        p->epoch |= idle_epoch(&p->idle->way.processes[g->process].early,
+                               p->at_ns + (until_ns - p->at_ns) / 2);
     if (look && (cause == IDLE_HOST || cause == IDLE_LAUNCH))
         put_credit(p, until_ns);
     uint64_t at_ns = p->at_ns, ns = until_ns > at_ns ? until_ns - at_ns : 0;
     if (is_silent && look) {
-        const uint32_t shares[] = {look->waiting, look->waiting + look->preempted,
-                                   look->waiting + look->preempted + look->unknown};
         static const enum idle_cause causes[] = {IDLE_WAITING, IDLE_PREEMPTED, IDLE_UNKNOWN};
-        for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-            uint64_t so_far = (uint64_t)((double)ns * shares[i] / SILENCE_ALL);
-            so_far = shares[i] == SILENCE_ALL ? ns : so_far;
-            put_part(p, causes[i], place, at_ns + so_far, left);
+        const uint32_t shares[] = {look->waiting, look->preempted, look->unknown};
+        uint32_t sum = 0;
+        for (unsigned i = 0; i < 3; i++) {
+            sum += shares[i];
+            uint64_t so_far = (uint64_t)((double)ns * sum / SILENCE_ALL);
+            put_part(p, causes[i], place, at_ns + (sum == SILENCE_ALL ? ns : so_far), left);
         }
     }
     put_part(p, cause, place, until_ns, left);
-    if (is_split && p->error == 0)
+    if (is_split)
         split_time(&split, at_ns);
 }
 
@@ -228,7 +221,7 @@ static struct idle_place towards(const struct idle_entry *from, const struct idl
                                  uint64_t since_ns)
 {
     struct idle_place place = to->place;
-    if (idle_entry_is_call(to))
+    if (is_call(to))
         place.side = !to->since_ns || 2 * to->since_ns > since_ns + to->begin_ns ? IDLE_BEFORE
                      : to->is_around                                             ? IDLE_AT
                                                                                  : IDLE_TOWARDS;
@@ -277,11 +270,11 @@ static enum idle_cause cause_of_wait(const struct idle_entry *e)
 
 static void inside(struct passage *p, const struct idle_entry *e, uint64_t until_ns)
 {
-    uint64_t busy_ns = p->gap->busy_ns;
-    uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : busy_ns;
+    uint64_t busy_ns = p->first->busy_ns;
+    uint64_t waited_ns = e->cause == IDLE_COPY ? p->first->compute_ns : busy_ns;
     put(p, (enum idle_cause)e->cause, &e->place, &e->look, min_of(until_ns, e->end_ns));
     p->call_ns = max_of(p->call_ns, e->end_ns);
-    if (e->waits && e->begin_ns < busy_ns && busy_ns < e->end_ns) {
+    if (idle_entry_waits(e) && e->begin_ns < busy_ns && busy_ns < e->end_ns) {
         p->credit = (struct credit){waited_ns > e->begin_ns ? waited_ns - e->begin_ns : 0,
                                     cause_of_wait(e), e->place};
         p->credit.place.side = IDLE_AFTER;
@@ -292,9 +285,9 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
 static const struct idle_entry *comes_to(const struct idle_thread *t, uint32_t i,
                                          const struct idle_entry *next)
 {
-    while (i < t->count && idle_entry_is_loading(idle_thread_entry(t, i)))
+    while (i < t->count && is_loading(&t->entries[i]))
         i++;
-    return i < t->count ? idle_thread_entry(t, i) : next;
+    return i < t->count ? &t->entries[i] : next;
 }
 
 /* Charges what the thread did until then; `next` is its call that ends later. */
@@ -304,15 +297,15 @@ static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
     uint32_t i = t->count;
     const struct idle_entry *before;
     p->thread = t->index;
-    while (i && idle_thread_entry(t, i - 1)->end_ns > p->at_ns)
+    while (i && t->entries[i - 1].end_ns > p->at_ns)
         i--;
-    before = i ? idle_thread_entry(t, i - 1) : NULL;
+    before = i ? &t->entries[i - 1] : NULL;
     if (before)
         p->call_ns = max_of(p->call_ns, before->end_ns);
     else if (t->has_forgotten)
-        put(p, IDLE_UNKNOWN, &nowhere, NULL, min_of(until_ns, idle_thread_entry(t, 0)->begin_ns));
+        put(p, IDLE_UNKNOWN, &nowhere, NULL, min_of(until_ns, t->entries[0].begin_ns));
     for (; i < t->count && p->at_ns < until_ns; i++) {
-        const struct idle_entry *e = idle_thread_entry(t, i);
+        const struct idle_entry *e = &t->entries[i];
         if (e->begin_ns >= until_ns)
             break;
         between(p, before, e, comes_to(t, i, next), e->begin_ns);
@@ -323,18 +316,18 @@ static void idle_gap_follow(struct passage *p, const struct idle_thread *t,
         between(p, before, &t->in, &t->in, t->in.begin_ns);
         put(p, (enum idle_cause)t->in.cause, &t->in.place, NULL, until_ns);
     }
-    const struct idle_entry *then = i < t->count ? idle_thread_entry(t, i) : next;
+    const struct idle_entry *then = i < t->count ? &t->entries[i] : next;
     between(p, before, then, comes_to(t, i, next), min_of(until_ns, then->begin_ns));
     put(p, IDLE_LAUNCH, &next->place, NULL, until_ns);
 }
 
-/* The last entry of the thread that begins before `ns`, a call if `is_call`; NULL if there is
+/* The last entry of the thread that begins before `ns`, a call if `of_call`; NULL if there is
  * none. */
-static const struct idle_entry *entry_before(const struct idle_thread *t, uint64_t ns, bool is_call)
+static const struct idle_entry *entry_before(const struct idle_thread *t, uint64_t ns, bool of_call)
 {
     for (uint32_t i = t->count; i; i--) {
-        const struct idle_entry *e = idle_thread_entry(t, i - 1);
-        if (e->begin_ns < ns && (!is_call || idle_entry_is_call(e)))
+        const struct idle_entry *e = &t->entries[i - 1];
+        if (e->begin_ns < ns && (!of_call || is_call(e)))
             return e;
     }
     return NULL;
@@ -349,7 +342,7 @@ static uint64_t handed_over(const struct passage *p)
     if (!b || b == t || t->depth)
         return 0;
     const struct idle_entry *own = entry_before(t, call_ns, true);
-    if (own && own->end_ns > p->at_ns)
+    if (own && own->end_ns > p->first->begin_ns)
         return 0;
     if (b->depth)
         return call_ns;
@@ -396,7 +389,7 @@ static void charge_last(struct passage *p)
     const struct idle_gap *g = p->gap;
     struct idle_place behind = idle_text(idle_behind_all);
     const struct idle_entry *last = g->before ? idle_thread_last(g->before) : NULL;
-    if (last && last->is_open && last->waits) {
+    if (last && last->place.is_open && idle_entry_waits(last)) {
         p->thread = g->before->index;
         put(p, IDLE_NOTHING, &behind, NULL, min_of(max_of(last->begin_ns, g->begin_ns), g->end_ns));
         put(p, cause_of_wait(last), &last->place, NULL, g->end_ns);
@@ -405,18 +398,19 @@ static void charge_last(struct passage *p)
     put(p, IDLE_NOTHING, &behind, NULL, g->end_ns);
 }
 
-int idle_gap_charge(const struct idle *d, struct idle_rows *rows, const struct idle_gap *g)
+void idle_gap_charge(struct idle *d, const struct idle_gap *gaps, uint32_t count)
 {
-    struct passage p = {
-        .idle = d, .rows = rows, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
-    rows->gap++;
-    if (g->is_last)
-        charge_last(&p);
-    else if (g->call.thread)
-        charge_call(&p);
-    else
-        put(&p, IDLE_UNKNOWN, &nowhere, NULL, g->end_ns);
-    return p.error;
+    struct passage p = {.idle = d, .first = gaps, .thread = IDLE_NONE};
+    d->rows.gap++;
+    for (p.gap = gaps; p.gap < gaps + count; p.gap++) {
+        p.at_ns = p.gap->begin_ns;
+        if (p.gap->is_last)
+            charge_last(&p);
+        else if (p.gap->call.thread)
+            charge_call(&p);
+        else
+            put(&p, IDLE_UNKNOWN, &nowhere, NULL, p.gap->end_ns);
+    }
 }
 
 /* ---- held gaps: those that copies ended, until the next kernel decides who they belong to ---- */
@@ -433,19 +427,18 @@ bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *la
     return launcher->depth || last->cause != IDLE_SYNC || gap->end_ns >= last->end_ns;
 }
 
-int idle_held_add(struct idle_held *h, const struct idle_gap *gap)
+void idle_held_add(struct idle *d, struct idle_held *h, const struct idle_gap *gap)
 {
-    if (!ARRAY_ROOM(h->gaps, h->count, h->capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    h->gaps[h->count++] = *gap;
-    return 0;
+    if (ARRAY_ROOM(h->gaps, h->count, h->capacity, 16))
+        h->gaps[h->count++] = *gap;
+    else
+        idle_note(d, GPUPROF_NO_MEMORY);
 }
 
-int idle_held_give(const struct idle *d, struct idle_held *h, uint64_t busy_ns,
-                   const struct idle_submit *call, struct idle_rows *rows)
+void idle_held_give(struct idle *d, struct idle_held *h, uint64_t busy_ns,
+                    const struct idle_submit *call)
 {
-    uint32_t kept = 0;
-    int error = 0;
+    uint32_t kept = h->count;
     for (uint32_t i = 0; call && i < h->count; i++)
         if (h->gaps[i].call.thread == call->thread)
             call = NULL; /* the kernel's thread made the copy, too */
@@ -454,32 +447,28 @@ int idle_held_give(const struct idle *d, struct idle_held *h, uint64_t busy_ns,
     /* Decides for each gap, last first, whether the kernel may have waited for the copy that ended
      * it: it was launched before half of the gap had passed, or soon after the copy. */
     for (uint32_t i = h->count; i; i--) {
-        struct idle_gap *g = &h->gaps[i - 1];
-        uint64_t ns = g->end_ns - g->begin_ns;
-        bool is_soon = g->call.end_ns <= call_ns && idle_ns < ns / SOON_PART;
-        g->is_given = is_soon || call_ns <= g->begin_ns + ns / 2;
-        if (call_ns > g->begin_ns)
-            idle_ns += min_of(call_ns, g->end_ns) - g->begin_ns;
-    }
-    for (uint32_t i = 0; i < h->count; i++) {
-        if (h->gaps[i].is_given && error == 0)
-            error = idle_gap_charge(d, rows, &h->gaps[i]);
+        const struct idle_gap g = h->gaps[i - 1];
+        uint64_t ns = g.end_ns - g.begin_ns;
+        bool is_soon = g.call.end_ns <= call_ns && idle_ns < ns / SOON_PART;
+        if (!is_soon && call_ns > g.begin_ns + ns / 2)
+            h->gaps[--kept] = g;
         else
-            h->gaps[kept++] = h->gaps[i];
+            idle_gap_charge(d, &g, 1);
+        if (call_ns > g.begin_ns)
+            idle_ns += min_of(call_ns, g.end_ns) - g.begin_ns;
     }
-    h->count = kept;
-    return error;
+    h->count -= kept;
+    memmove(h->gaps, h->gaps + kept, h->count * sizeof *h->gaps);
 }
 
-int idle_held_charge(const struct idle *d, struct idle_held *h, const struct idle_submit *call,
-                     const struct idle_thread *before, struct idle_rows *rows)
+void idle_held_charge(struct idle *d, struct idle_held *h, const struct idle_submit *call,
+                      const struct idle_thread *before)
 {
-    struct idle_gap gap = h->gaps[0];
-    gap.end_ns = h->gaps[h->count - 1].end_ns;
-    gap.parts = h->gaps;
-    gap.part_count = h->count;
-    gap.call = *call;
-    gap.before = before; /* a copy may have been the last to begin before it */
+    uint32_t count = h->count;
+    for (uint32_t i = 0; i < count; i++) {
+        h->gaps[i].call = *call;
+        h->gaps[i].before = before; /* a copy may have been the last to begin before it */
+    }
     h->count = 0;
-    return idle_gap_charge(d, rows, &gap);
+    idle_gap_charge(d, h->gaps, count);
 }

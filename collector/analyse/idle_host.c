@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/idle_state.h"
+#include "analyse/idle.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "error.h"
@@ -42,8 +42,10 @@ static int idle_host_compare(const void *left, const void *right)
            ORDER(a, b);
 }
 
-/* Rows of one device, thread and group. */
+/* Rows of one device, thread and group. They become rows of `idle`. */
 struct group {
+    struct idle *idle;
+    const struct workers *workers;
     struct idle_row **list;
     uint32_t count;
 };
@@ -99,52 +101,44 @@ static struct key pid_key(const struct process *p, uint32_t pid)
     return (struct key){pid, p->host, p->header.pid_namespace};
 }
 
-static int count_workers(const struct idle *d, struct workers *of)
+static void name_workers(struct idle *d, struct workers *w)
+{
+    char *text =
+        text_printf("%u worker%s, busy for %.0f%% of their time", w->count, plural_end(w->count),
+                    100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns));
+    idle_note(
+        d, text ? kernel_name_intern(&d->host.names, (const uint8_t *)text, strlen(text), &w->text)
+                : GPUPROF_NO_MEMORY);
+    free(text);
+}
+
+/* Finds the workers of each process, by its index, in new memory. NULL if out of memory. */
+static struct workers *find_workers(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
-    struct key_map pids = {0};
-    int error = 0;
-    for (uint32_t i = 0; i < d->device_count; i++)
+    struct workers *of = calloc(rec->count + 1u, sizeof *of);
+    struct key_map pids = {0}; /* at most as many as it has room for */
+    for (uint32_t i = 0; of && i < d->device_count; i++)
         of[d->devices[i].process->index].works = true;
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
-        error =
-            key_map_set(&pids, pid_key(rec->processes[i], rec->processes[i]->header.pid), i + 1u);
-    for (uint32_t i = 0; i < rec->count; i++) {
+    for (uint32_t i = 0; of && i < rec->count; i++)
+        (void)key_map_set(&pids, pid_key(rec->processes[i], rec->processes[i]->header.pid), i + 1u);
+    for (uint32_t i = 0; of && i < rec->count; i++) {
         const struct process *p = rec->processes[i];
         uint64_t parent = key_map_get(&pids, pid_key(p, p->header.parent_pid));
-        uint64_t lived_ns = d->walk->last_ns[i] - d->walk->first_ns[i];
-        if (!parent || parent == i + 1u || of[i].works || !d->host.is_known[i] ||
-            !d->walk->first_ns[i] || lived_ns < WORKER_NS)
+        uint64_t first_ns = d->walk->first_ns[i], lived_ns = d->walk->last_ns[i] - first_ns;
+        struct workers *w = &of[parent ? parent - 1 : i];
+        if (w == &of[i] || of[i].works || !d->host.is_known[i] || !first_ns || lived_ns < WORKER_NS)
             continue;
-        struct workers *w = &of[parent - 1];
         w->count++;
         w->busy += (double)d->host.busy_ns[i] > WORKER_BUSY * (double)lived_ns;
         w->busy_ns += d->host.busy_ns[i];
         w->lived_ns += lived_ns;
     }
+    for (uint32_t i = 0; of && i < rec->count; i++)
+        if (of[i].count && of[i].busy == of[i].count)
+            name_workers(d, &of[i]);
     key_map_release(&pids);
-    return error == GPUPROF_LIMIT ? 0 : error;
-}
-
-/* Finds the workers of each process, by its index, in new memory; the caller frees it in any case.
- * 0 or GPUPROF_NO_MEMORY. */
-static int find_workers(struct idle *d, struct workers **workers)
-{
-    uint32_t count = d->walk->rec->count;
-    struct workers *list = *workers = calloc(count + 1u, sizeof *list);
-    int error = list ? count_workers(d, list) : GPUPROF_NO_MEMORY;
-    for (struct workers *w = list; error == 0 && w < list + count; w++) {
-        if (!w->count || w->busy < w->count)
-            continue;
-        char *text = text_printf("%u worker%s, busy for %.0f%% of their time", w->count,
-                                 plural_end(w->count),
-                                 100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns));
-        error =
-            text ? kernel_name_intern(&d->host.names, (const uint8_t *)text, strlen(text), &w->text)
-                 : GPUPROF_NO_MEMORY;
-        free(text);
-    }
-    return error;
+    return of;
 }
 
 static void idle_host_say(struct idle_row *row, enum thread_did did, const struct kernel_name *what)
@@ -163,10 +157,9 @@ static bool may_wait_for_worker(const struct idle_row *row)
 }
 
 /* Adds a row. Python frames may refine it: a module import, or the lock of a condition. */
-static int idle_host_put(const struct idle *d, const struct workers *workers, struct idle_rows *to,
-                         struct idle_row *row)
+static void idle_host_put(const struct group *g, struct idle_row *row)
 {
-    const struct stack_table *t = &d->walk->survey.stacks;
+    const struct stack_table *t = &g->idle->walk->survey.stacks;
     uint64_t words[FRAME_COUNT_MAX];
     const struct recorded_stack *stack = stack_table_stack(t, row->process, row->place.stack);
     uint32_t count = stack && row->did != DID_GIL && row->did != DID_GC && row->did != DID_PREEMPTED
@@ -194,19 +187,17 @@ static int idle_host_put(const struct idle *d, const struct workers *workers, st
         idle_host_say(row, DID_IMPORT, module);
     else if (imports)
         row->did = DID_IMPORT;
-    if (workers[row->process].text && may_wait_for_worker(row))
-        idle_host_say(row, DID_WORKERS, workers[row->process].text);
+    if (g->workers[row->process].text && may_wait_for_worker(row))
+        idle_host_say(row, DID_WORKERS, g->workers[row->process].text);
     row->longest_ns = min_of(row->longest_ns, row->ns);
-    return idle_rows_add_sum(to, row);
+    idle_note(g->idle, idle_rows_add_sum(&g->idle->rows, row));
 }
 
 /* Moves `ns` from the pools to the sample's row, and adds the resulting rows. */
-static int hand_out(const struct idle *d, const struct workers *workers, const struct group *g,
-                    const struct idle_row *sample, uint64_t ns, struct idle_rows *to)
+static void hand_out(const struct group *g, const struct idle_row *sample, uint64_t ns)
 {
-    int error = 0;
     for (unsigned turn = 0; turn < 2; turn++)
-        for (uint32_t i = 0; ns && error == 0 && i < g->count; i++) {
+        for (uint32_t i = 0; ns && i < g->count; i++) {
             struct idle_row *pool = g->list[i], row = *sample;
             if (!may_take(pool, sampled_of(sample), turn) || !pool->ns)
                 continue;
@@ -215,16 +206,15 @@ static int hand_out(const struct idle *d, const struct workers *workers, const s
             row.did &= 0xff;
             pool->ns -= row.ns;
             ns -= row.ns;
-            error = idle_host_put(d, workers, to, &row);
+            idle_host_put(g, &row);
         }
-    return error;
 }
 
 /* The samples that show where a thread ran: CPU samples, which are exact; or samples by another
  * thread, if only those have Python frames. */
-static uint32_t find_witness(const struct idle *d, const struct group *g)
+static uint32_t find_witness(const struct group *g)
 {
-    const struct stack_table *t = &d->walk->survey.stacks;
+    const struct stack_table *t = &g->idle->walk->survey.stacks;
     uint32_t kind = DID_LOOKED;
     bool has_python[2] = {false, false};
     for (uint32_t i = 0; i < g->count; i++) {
@@ -240,12 +230,10 @@ static uint32_t find_witness(const struct idle *d, const struct group *g)
     return has_python[1] && !has_python[0] ? DID_LOOKED : kind;
 }
 
-static int settle_samples(const struct idle *d, const struct workers *workers,
-                          const struct group *g, enum sampled kind, struct idle_rows *to)
+static void settle_samples(const struct group *g, enum sampled kind)
 {
     unsigned __int128 sampled_ns = 0, pool_ns = 0;
-    uint32_t by = kind == SAMPLED_RAN ? find_witness(d, g) : DID_LOOKED;
-    int error = 0;
+    uint32_t by = kind == SAMPLED_RAN ? find_witness(g) : DID_LOOKED;
     for (uint32_t i = 0; i < g->count; i++) {
         const struct idle_row *row = g->list[i];
         if (row->did & by && sampled_of(row) == kind)
@@ -253,104 +241,93 @@ static int settle_samples(const struct idle *d, const struct workers *workers,
         if (may_take(row, kind, 0) || may_take(row, kind, 1))
             pool_ns += row->ns;
     }
-    for (uint32_t i = 0; error == 0 && i < g->count; i++) {
+    for (uint32_t i = 0; i < g->count; i++) {
         const struct idle_row *row = g->list[i];
-        if (!(row->did & by) || sampled_of(row) != kind)
-            continue;
-        uint64_t ns = sampled_ns > pool_ns ? (uint64_t)(row->ns * pool_ns / sampled_ns) : row->ns;
-        error = hand_out(d, workers, g, row, ns, to);
+        bool is_short = sampled_ns > pool_ns;
+        if (row->did & by && sampled_of(row) == kind)
+            hand_out(g, row, is_short ? (uint64_t)(row->ns * pool_ns / sampled_ns) : row->ns);
     }
-    return error;
 }
 
-static int idle_host_own_settle(const struct idle *d, const struct workers *workers,
-                                const struct group *g, struct idle_rows *to)
+static void settle_group(const struct group *g)
 {
-    int error = 0;
-    for (unsigned kind = 0; error == 0 && kind < SAMPLED_KINDS; kind++)
-        error = settle_samples(d, workers, g, (enum sampled)kind, to);
-    for (uint32_t i = 0; error == 0 && i < g->count; i++) {
+    for (unsigned kind = 0; kind < SAMPLED_KINDS; kind++)
+        settle_samples(g, (enum sampled)kind);
+    for (uint32_t i = 0; i < g->count; i++) {
         struct idle_row row = *g->list[i];
         if (row.ns && !(row.did & (DID_SAMPLED | DID_LOOKED)))
-            error = idle_host_put(d, workers, to, &row);
+            idle_host_put(g, &row);
     }
-    return error;
 }
 
-/* Makes rows and causes agree. If a step began within split time, a row and its cause may differ in
- * whether they are start-up. And a row is added for what the causes of a device have and its rows
- * lack: work before the process's first such record. */
-static int even_out(struct idle *d)
+/* Adds rows for what the causes of devices have and their rows lack: work before the process's
+ * first record of what threads did. */
+static void add_rests(struct idle *d)
 {
-    uint64_t(*left_ns)[IDLE_CAUSES] = calloc(d->device_count + 1u, sizeof *left_ns);
-    int error = left_ns ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; left_ns && i < d->device_count; i++)
-        memcpy(left_ns[i], d->devices[i].causes, sizeof left_ns[i]);
-    for (uint32_t i = 0; left_ns && i < d->rows.count; i++) {
-        struct idle_row *row = &d->rows.list[i];
-        uint64_t *left = &left_ns[row->device][row->cause];
-        if (!row->did || !idle_cause_is_split((enum idle_cause)row->cause))
+    uint64_t(*split_ns)[IDLE_CAUSES] = calloc(d->device_count + 1u, sizeof *split_ns);
+    if (!split_ns)
+        idle_note(d, GPUPROF_NO_MEMORY);
+    for (uint32_t i = 0; split_ns && i < d->rows.count; i++) {
+        const struct idle_row *row = &d->rows.list[i];
+        split_ns[row->device][row->cause] += row->did ? row->ns : 0;
+    }
+    for (uint32_t i = 0; split_ns && i < d->device_count * IDLE_CAUSES; i++) {
+        struct idle_device *device = &d->devices[i / IDLE_CAUSES];
+        enum idle_cause cause = (enum idle_cause)(i % IDLE_CAUSES);
+        uint64_t all_ns = device->causes[cause], ns = split_ns[i / IDLE_CAUSES][cause];
+        struct idle_row rest = {.place = {.function = IDLE_NONE},
+                                .process = device->process->index,
+                                .device = i / IDLE_CAUSES,
+                                .thread = IDLE_NONE,
+                                .cause = cause,
+                                .did = DID_UNKNOWN,
+                                .ns = all_ns - min_of(ns, all_ns),
+                                .count = 1,
+                                .longest_at_ns = device->begin_ns};
+        rest.longest_ns = rest.ns;
+        if (!thread_times_has(&d->host, rest.process))
             continue;
-        row->ns = min_of(row->ns, *left);
-        *left -= row->ns;
+        device->is_split = true;
+        if (rest.ns && idle_cause_is_split(cause))
+            idle_note(d, idle_rows_add_sum(&d->rows, &rest));
     }
-    for (uint32_t i = 0; left_ns && i < d->device_count; i++) {
-        struct idle_device *device = &d->devices[i];
-        bool has_records = thread_times_has(&d->host, device->process->index);
-        device->is_split |= has_records;
-        for (unsigned cause = 0; has_records && error == 0 && cause < IDLE_CAUSES; cause++) {
-            uint64_t ns = left_ns[i][cause];
-            struct idle_row rest = {.place = {.function = IDLE_NONE},
-                                    .process = device->process->index,
-                                    .device = i,
-                                    .thread = IDLE_NONE,
-                                    .cause = cause,
-                                    .did = DID_UNKNOWN,
-                                    .ns = ns,
-                                    .count = 1,
-                                    .longest_ns = ns,
-                                    .longest_at_ns = device->begin_ns};
-            if (ns && idle_cause_is_split((enum idle_cause)cause))
-                error = idle_rows_add_sum(&d->rows, &rest);
-        }
-    }
-    free(left_ns);
-    return error;
+    free(split_ns);
 }
 
-int idle_host_settle(struct idle *d)
+void idle_host_settle(struct idle *d)
 {
     struct idle_rows rows = d->rows;
+    struct group g = {.idle = d};
     struct idle_row **list = calloc(rows.count + 1u, sizeof(struct idle_row *));
+    struct workers *workers = NULL;
     uint32_t count = 0;
-    int error = list ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; list && i < rows.count; i++)
-        if (rows.list[i].did)
+    for (uint32_t i = 0; list && i < rows.count; i++) {
+        d->devices[rows.list[i].device].is_split |= rows.list[i].did != 0;
+        if (rows.list[i].did && !rows.list[i].text) /* rows from parts are settled */
             list[count++] = &rows.list[i];
-    if (!count) {
+    }
+    if (!list || (count && !(workers = find_workers(d))))
+        idle_note(d, GPUPROF_NO_MEMORY);
+    if (!workers) {
         free(list);
-        return error;
+        return;
     }
-    for (uint32_t i = 0; i < count; i++)
-        d->devices[list[i]->device].is_split = true;
-    struct workers *workers;
-    error = find_workers(d, &workers);
+    g.workers = workers;
     d->rows = (struct idle_rows){0};
-    for (uint32_t i = 0; error == 0 && i < rows.count; i++)
+    for (uint32_t i = 0; i < rows.count; i++)
         if (!rows.list[i].did)
-            error = idle_rows_add_sum(&d->rows, &rows.list[i]);
+            idle_note(d, idle_rows_add_sum(&d->rows, &rows.list[i]));
     qsort(list, count, sizeof(struct idle_row *), idle_host_compare);
-    for (uint32_t i = 0, end; error == 0 && i < count; i = end) {
-        for (end = i + 1; end < count && list[end]->device == list[i]->device &&
-                          list[end]->thread == list[i]->thread &&
-                          group_of(list[end]) == group_of(list[i]);)
-            end++;
-        error = idle_host_own_settle(d, workers, &(struct group){list + i, end - i}, &d->rows);
+    for (uint32_t i = 0; i < count; i += g.count) {
+        g.list = list + i;
+        for (g.count = 1; i + g.count < count && g.list[g.count]->device == g.list[0]->device &&
+                          g.list[g.count]->thread == g.list[0]->thread &&
+                          group_of(g.list[g.count]) == group_of(g.list[0]);)
+            g.count++;
+        settle_group(&g);
     }
-    if (error == 0)
-        error = even_out(d);
-    free(workers);
+    add_rests(d);
     idle_rows_release(&rows);
+    free(workers);
     free(list);
-    return error;
 }

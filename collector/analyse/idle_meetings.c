@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels of communication met, and who came last (idle_ranks.h). */
+/* Which kernels of communication met, who came last, and which devices only waited for that. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/idle_state.h"
+#include "analyse/idle.h"
 #include "base/array.h"
 #include "error.h"
 
-static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
-                                             1u << KERNEL_NUMBER | 1u << KERNEL_PLACE};
+/* A wait: from the begin of a kernel to that of the last one. Its number: the device waited for. */
+static const struct span_kind wait_kind = {1, 0};
 
 void idle_ranks_init(struct idle_ranks *r)
 {
@@ -20,7 +20,6 @@ void idle_ranks_init(struct idle_ranks *r)
 void idle_ranks_release(struct idle_ranks *r)
 {
     free(r->list);
-    free(r->devices);
     key_map_release(&r->numbers);
     spool_release(&r->spool);
     spool_release(&r->waits);
@@ -36,48 +35,8 @@ int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communic
     return KEY_MAP_ITEM(&r->numbers, key, r->list, r->count, IDLE_SEQUENCES_MAX, &new, sequence);
 }
 
-struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device)
-{
-    while (r->device_count <= device)
-        if (ARRAY_PUSH(r->devices, r->device_count, NULL) < 0)
-            return NULL;
-    return &r->devices[device];
-}
-
-int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
-                      const struct kernel_name *name, struct span *kernel)
-{
-    struct collective what;
-    uint32_t sequence;
-    int error = collective_of(s, &what);
-    if (error == 0)
-        error =
-            idle_ranks_sequence(r, device, what.communicator, name->raw,
-                                what.communicator ? what.communicator : (uintptr_t)name, &sequence);
-    if (error < 0 || !sequence)
-        return error;
-    struct ranked_device *on = idle_ranks_device(r, device);
-    if (!on)
-        return GPUPROF_NO_MEMORY;
-    struct rank_sequence *of = &r->list[sequence - 1];
-    of->ranks = of->ranks ? of->ranks : what.ranks;
-    of->is_numbered |= what.number != 0;
-    kernel->begin_ns = s->event.begin_ns;
-    kernel->end_ns = s->event.end_ns;
-    kernel->numbers[KERNEL_NUMBER] = what.number;
-    kernel->numbers[KERNEL_PLACE] = ++on->kernels;
-    return span_put(&r->spool, &of->kernels.spans, kernel, kernel_kind);
-}
-
-int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)
-{
-    struct ranked_device *on = idle_ranks_device(r, device);
-    const struct span span = {.begin_ns = begin_ns, .end_ns = end_ns};
-    return on ? span_put(&r->spool, &on->alone.spans, &span, (struct span_kind){0})
-              : GPUPROF_NO_MEMORY;
-}
-
-void rank_spans_open(struct idle_ranks *r, struct span_reader *reader, const struct rank_spans *s)
+static void rank_spans_open(struct idle_ranks *r, struct span_reader *reader,
+                            const struct rank_spans *s)
 {
     if (s->stored.at)
         span_reader_init_stored(reader, &s->stored);
@@ -85,7 +44,8 @@ void rank_spans_open(struct idle_ranks *r, struct span_reader *reader, const str
         span_reader_init(reader, &r->spool, &s->spans);
 }
 
-void rank_spans_close(const struct span_reader *reader, const struct rank_spans *s)
+/* Notes damage in a part's spans. */
+static void rank_spans_close(const struct span_reader *reader, const struct rank_spans *s)
 {
     if (s->numbers)
         s->numbers->has_failed |= reader->has_failed;
@@ -96,54 +56,71 @@ void rank_spans_close(const struct span_reader *reader, const struct rank_spans 
 /* How kernels of a group are matched to collectives. */
 enum match { BY_NUMBER, BY_COUNT, BY_TIME };
 
-/* A sequence and its device. Views. */
-struct member {
-    struct rank_sequence *sequence;
-    const struct idle_track *track;
-};
-
 /* The position in a sequence. */
 struct comer {
+    struct comer *next; /* of the group: sequences at their end are left out */
+    struct rank_sequence *sequence;
     struct span kernel;
     struct span_reader ahead; /* at the next kernel */
-    struct rank_sequence *sequence;
-    uint64_t number, since; /* last number, and kernels since then; 0: this kernel has it */
+    uint64_t number, since;   /* last number, and kernels since then; 0: this kernel has it */
     bool has_next;
     bool has_begun; /* the first kernel is past */
     bool is_of_it;  /* it belongs to the next collective */
-    bool loses;     /* kernels after its last one may be lost */
 };
 
-/* Orders members by communicator, or by job and name. < 0, 0, > 0. */
-static int compare_groups(const struct member *a, const struct member *b)
+/* The sequences of a communicator or name. */
+struct group {
+    struct idle *idle;
+    struct comer *first; /* NULL: none */
+    enum match by;
+    enum rank_miss otherwise; /* why kernels without a meeting are missed */
+    bool lacks;               /* some rank is missing altogether */
+    bool has_lost;            /* a rank at its end may have lost kernels */
+};
+
+static struct idle_track *track_of(const struct idle *d, const struct rank_sequence *s)
 {
-    const struct rank_sequence *x = a->sequence, *y = b->sequence;
-    int order = ORDER(x->communicator, y->communicator);
-    return order || x->communicator
+    return &d->tracks[s->device];
+}
+
+/* Orders sequences by communicator, or by job and name. < 0, 0, > 0. */
+static int compare_groups(const struct idle *d, const struct rank_sequence *a,
+                          const struct rank_sequence *b)
+{
+    int order = ORDER(a->communicator, b->communicator);
+    return order || a->communicator
                ? order
-               : ORDER(a->track->job, b->track->job) ?: strcmp(x->name, y->name);
+               : ORDER(track_of(d, a)->job, track_of(d, b)->job) ?: strcmp(a->name, b->name);
 }
 
-static int compare_members(const void *left, const void *right)
+static int compare_sequences(const void *left, const void *right, void *context)
 {
-    const struct member *a = left, *b = right;
-    return compare_groups(a, b) ?:
-           ORDER(a->track->process->index, b->track->process->index) ?:
-           ORDER(a->track->device, b->track->device);
+    const struct rank_sequence *a = *(struct rank_sequence *const *)left,
+                               *b = *(struct rank_sequence *const *)right;
+    const struct idle *d = context;
+    return compare_groups(d, a, b) ?:
+           ORDER(track_of(d, a)->process->index, track_of(d, b)->process->index) ?:
+           ORDER(track_of(d, a)->device, track_of(d, b)->device);
 }
 
-/* Advances to the next kernel, which must exist. 0 or an error. */
-static int next_kernel(struct comer *c, enum match by)
+/* Reads the next span; false at the end. */
+static bool next_span(struct idle *d, struct span_reader *reader, struct span_kind kind)
+{
+    int more = span_next(reader, kind);
+    idle_note(d, more);
+    return more > 0;
+}
+
+/* Advances to the next kernel, which must exist. */
+static void next_kernel(const struct group *g, struct comer *c)
 {
     c->kernel = c->ahead.span;
     c->since++;
-    if (by == BY_NUMBER && c->kernel.numbers[KERNEL_NUMBER]) {
+    if (g->by == BY_NUMBER && c->kernel.numbers[KERNEL_NUMBER]) {
         c->number = c->kernel.numbers[KERNEL_NUMBER];
         c->since = 0;
     }
-    int more = span_next(&c->ahead, kernel_kind);
-    c->has_next = more > 0;
-    return more < 0 ? more : 0;
+    c->has_next = next_span(g->idle, &c->ahead, kernel_kind);
 }
 
 static uint64_t shared_ns(const struct span *a, const struct span *b)
@@ -153,21 +130,20 @@ static uint64_t shared_ns(const struct span *a, const struct span *b)
 
 /* Kernels belong to a collective that the last one's rank lacks if they did not run with the one
  * that began last, or if their successor did so for longer. */
-static void match_by_time(struct comer **comers, uint32_t count)
+static void match_by_time(struct comer *first)
 {
-    const struct comer *last = comers[0];
+    const struct comer *last = first;
     bool is_one = true;
-    for (uint32_t i = 1; i < count; i++)
-        last = comers[i]->kernel.begin_ns >= last->kernel.begin_ns ? comers[i] : last;
-    for (uint32_t i = 0; i < count; i++) {
-        struct comer *c = comers[i];
+    for (struct comer *c = first; c; c = c->next)
+        last = c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
+    for (struct comer *c = first; c; c = c->next) {
         uint64_t ns = shared_ns(&c->kernel, &last->kernel);
         c->is_of_it =
             c != last && (!ns || (c->has_next && shared_ns(&c->ahead.span, &last->kernel) > ns));
         is_one &= !c->is_of_it;
     }
-    for (uint32_t i = 0; is_one && i < count; i++)
-        comers[i]->is_of_it = true;
+    for (struct comer *c = first; is_one && c; c = c->next)
+        c->is_of_it = true;
 }
 
 static bool is_before(const struct comer *a, const struct comer *b)
@@ -175,28 +151,27 @@ static bool is_before(const struct comer *a, const struct comer *b)
     return a->number != b->number ? a->number < b->number : a->since < b->since;
 }
 
-static void match_by_number(struct comer **comers, uint32_t count)
+static void match_by_number(struct comer *all)
 {
-    const struct comer *first = comers[0];
-    for (uint32_t i = 1; i < count; i++)
-        first = is_before(comers[i], first) ? comers[i] : first;
-    for (uint32_t i = 0; i < count; i++)
-        comers[i]->is_of_it = !is_before(first, comers[i]);
+    const struct comer *first = all;
+    for (struct comer *c = all; c; c = c->next)
+        first = is_before(c, first) ? c : first;
+    for (struct comer *c = all; c; c = c->next)
+        c->is_of_it = !is_before(first, c);
 }
 
-/* Kernels match by count if all ranks have equally many, or there is no common clock. *otherwise:
- * why kernels without a meeting are missed. */
-static enum match match_of(const struct member *members, uint32_t count, enum rank_miss *otherwise)
+/* Kernels match by count if all ranks have equally many, or there is no common clock. */
+static void choose_match(struct group *g, struct rank_sequence *const *list, uint32_t count)
 {
     bool is_numbered = true, has_as_many = true, is_one_clock = true;
     for (uint32_t i = 0; i < count; i++) {
-        const struct rank_sequence *s = members[i].sequence;
-        is_numbered &= s->is_numbered;
-        has_as_many &= s->kernels.spans.count == members[0].sequence->kernels.spans.count;
-        is_one_clock &= members[i].track->process->host == members[0].track->process->host;
+        is_numbered &= list[i]->is_numbered;
+        has_as_many &= list[i]->kernels.spans.count == list[0]->kernels.spans.count;
+        is_one_clock &=
+            track_of(g->idle, list[i])->process->host == track_of(g->idle, list[0])->process->host;
     }
-    *otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
-    return is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
+    g->otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
+    g->by = is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
 }
 
 static void translate(struct rank_numbers *n, const uint32_t *list, uint32_t count,
@@ -220,197 +195,301 @@ static struct span kernel_of(const struct comer *c)
     return kernel;
 }
 
-/* Collects the kernels of a collective; m->count is their number. */
-static void gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
-                   uint64_t *first_end_ns)
-{
-    const struct comer *last = NULL;
-    *m = (struct rank_meeting){.first_ns = UINT64_MAX};
-    *first_end_ns = UINT64_MAX;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct comer *c = comers[i];
-        if (!c->is_of_it)
-            continue;
-        m->count++;
-        last = !last || c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
-        m->first_ns = min_of(c->kernel.begin_ns, m->first_ns);
-        *first_end_ns = min_of(c->kernel.end_ns, *first_end_ns);
-    }
-    m->last = kernel_of(last); /* at least one kernel belongs to it */
-    m->sequence = last->sequence;
-}
-
-/* Counts a meeting for a device with selected work. */
-static void join(struct idle *d, uint32_t number, const struct rank_meeting *m)
-{
-    struct idle_device *device = idle_device_of(d, number);
-    if (!device)
-        return;
-    device->collectives++;
-    if (m->sequence->device != number || m->last.begin_ns == m->first_ns)
-        return;
-    device->late++;
-    device->late_ns += m->last.begin_ns - m->first_ns;
-}
-
-/* Keeps the wait of a kernel for idle_waits.c, in the order of its sequence. */
-static int keep_wait(struct idle_ranks *r, const struct comer *c, uint64_t until_ns,
-                     uint32_t waited_for)
+/* Keeps the wait of a kernel until all of its device are known. */
+static void keep_wait(struct idle *d, const struct comer *c, uint64_t until_ns, uint32_t waited_for)
 {
     struct rank_sequence *s = c->sequence;
-    struct ranked_device *device = idle_ranks_device(r, s->device);
-    const struct span wait = {
-        .begin_ns = c->kernel.begin_ns,
-        .end_ns = until_ns,
-        .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = waited_for}};
-    if (!device || wait.begin_ns >= until_ns)
-        return device ? 0 : GPUPROF_NO_MEMORY;
+    struct idle_track *track = track_of(d, s);
+    const struct span wait = {c->kernel.begin_ns, until_ns, {waited_for}};
+    if (wait.begin_ns >= until_ns)
+        return;
     if (!s->waits.count) {
-        s->next = device->first;
-        device->first = (uint32_t)(s - r->list) + 1;
+        s->next = track->waiting;
+        track->waiting = (uint32_t)(s - d->ranks.list) + 1;
     }
-    return span_put(&r->waits, &s->waits, &wait, wait_kind);
+    idle_note(d, span_put(&d->ranks.waits, &s->waits, &wait, wait_kind));
 }
 
 /* Adds a meeting. If ranks are missing, the others waited until the last known one came. */
-static int add_meeting(struct idle *d, struct comer *const *comers, uint32_t count,
-                       const struct rank_meeting *m, bool is_short)
+static void add_meeting(struct group *g, const struct rank_meeting *m, bool is_short)
 {
+    struct idle *d = g->idle;
     uint32_t last = m->sequence->device;
+    uint64_t late_ns = m->last.begin_ns - m->first_ns;
     bool counts = !is_short && !(m->last.numbers[KERNEL_KIND] & KERNEL_FILTERED);
-    int error = counts ? arrivals_met(&d->arrivals, m, d->tracks[last].process->job) : 0;
-    for (uint32_t i = 0; i < count && error == 0; i++) {
-        const struct comer *c = comers[i];
-        if (c->is_of_it && counts)
-            join(d, c->sequence->device, m);
-        if (c->is_of_it && c->sequence->device != last)
-            error = keep_wait(&d->ranks, c, m->last.begin_ns, is_short ? IDLE_NONE : last);
+    if (counts)
+        idle_note(d, arrivals_met(&d->arrivals, m, d->tracks[last].process->job));
+    for (const struct comer *c = g->first; c; c = c->next) {
+        struct idle_device *device = idle_device_of(d, c->sequence->device);
+        bool is_last = c->sequence->device == last;
+        if (!c->is_of_it)
+            continue;
+        if (counts && device) {
+            device->collectives++;
+            device->late += is_last && late_ns;
+            device->late_ns += is_last ? late_ns : 0;
+        }
+        if (!is_last)
+            keep_wait(d, c, m->last.begin_ns, is_short ? IDLE_NONE : last);
     }
-    return error;
 }
 
-/* Advances the ranks of the collective to their next kernel, and drops those at their end. Sets
- * *lost if such a rank may have lost kernels. */
-static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *lost)
+/* Advances the ranks of the collective to their next kernel, and drops those at their end. */
+static void move_on(struct group *g)
 {
-    uint32_t left = 0;
-    int error = 0;
-    for (uint32_t i = 0; i < *count && error == 0; i++) {
-        struct comer *c = comers[i];
-        bool has_left = c->is_of_it && !c->has_next;
-        *lost |= has_left && c->loses;
-        if (has_left)
+    for (struct comer **at = &g->first, *c; (c = *at);) {
+        if (c->is_of_it && !c->has_next) {
+            g->has_lost |= track_of(g->idle, c->sequence)->loses_work;
+            *at = c->next;
             continue;
+        }
         if (c->is_of_it) {
             c->has_begun = true;
-            error = next_kernel(c, by);
+            next_kernel(g, c);
         }
-        comers[left++] = c;
+        at = &c->next;
     }
-    *count = left;
-    return error;
 }
 
-/* Adds a group's meetings. Messages and groups without numbers need not include all ranks, so a
- * rank without one is no miss. `lacks`: some rank is missing altogether. */
-static int add_meetings(struct idle *d, struct comer **comers, uint32_t count, enum match by,
-                        bool lacks, enum rank_miss otherwise)
+/* Adds the next collective of a group. Messages and groups without numbers need not include all
+ * ranks, so a rank without one is no miss. */
+static void add_collective(struct group *g)
 {
-    bool is_lost = false;
-    int error = 0;
-    while (error == 0 && count >= (lacks || is_lost ? 1 : 2)) {
-        bool is_short = lacks || is_lost;
-        struct rank_meeting m;
-        uint64_t first_end_ns;
-        bool is_of_all = true, is_missed = false;
-        if (by == BY_TIME)
-            match_by_time(comers, count);
-        else
-            match_by_number(comers, count);
-        for (uint32_t i = 0; i < count; i++) {
-            is_of_all &= by != BY_NUMBER || !comers[i]->is_of_it || !comers[i]->since;
-            is_missed |= !comers[i]->is_of_it && comers[i]->has_begun;
+    struct rank_meeting m = {.first_ns = UINT64_MAX};
+    const struct comer *last = NULL;
+    uint64_t first_end_ns = UINT64_MAX;
+    bool is_short = g->lacks || g->has_lost, is_of_all = true, is_missed = false;
+    if (g->by == BY_TIME)
+        match_by_time(g->first);
+    else
+        match_by_number(g->first);
+    for (const struct comer *c = g->first; c; c = c->next) {
+        if (!c->is_of_it) {
+            is_missed |= c->has_begun;
+            continue;
         }
-        gather(comers, count, &m, &first_end_ns);
-        is_missed &= is_of_all;
-        /* All of them ran when the last one began. */
-        bool meets = !is_missed && m.count >= 2 && first_end_ns > m.last.begin_ns;
-        if (meets)
-            error = add_meeting(d, comers, count, &m, is_short);
-        if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))))
-            arrivals_missed(&d->arrivals, &m.last,
-                            lacks                          ? RANK_MISS_SELECTION
-                            : is_lost                      ? RANK_MISS_LOST
-                            : is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL
-                                                           : otherwise);
-        if (error == 0)
-            error = move_on(comers, &count, by, &is_lost);
+        m.count++;
+        m.first_ns = min_of(c->kernel.begin_ns, m.first_ns);
+        first_end_ns = min_of(c->kernel.end_ns, first_end_ns);
+        last = !last || c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
+        is_of_all &= g->by != BY_NUMBER || !c->since;
     }
-    return error;
+    m.last = kernel_of(last); /* at least one kernel belongs to it */
+    m.sequence = last->sequence;
+    is_missed &= is_of_all;
+    /* All of them ran when the last one began. */
+    bool meets = !is_missed && m.count >= 2 && first_end_ns > m.last.begin_ns;
+    if (meets)
+        add_meeting(g, &m, is_short);
+    if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))))
+        arrivals_missed(&g->idle->arrivals, &m.last,
+                        g->lacks                          ? RANK_MISS_SELECTION
+                        : g->has_lost                     ? RANK_MISS_LOST
+                        : is_missed && g->by == BY_NUMBER ? RANK_MISS_KERNEL
+                                                          : g->otherwise);
+    move_on(g);
 }
 
 /* True if ranks of the communicator are missing, or may be left out. */
-static bool is_short_of_ranks(const struct idle *d, const struct member *members, uint32_t count)
+static bool is_short_of_ranks(const struct idle *d, struct rank_sequence *const *list,
+                              uint32_t count)
 {
     uint32_t ranks = 0;
     bool leaves_out = d->walk->rec->left_out_ranks || d->way.leaves_out_ranks;
     for (uint32_t i = 0; i < count; i++) {
-        ranks = (uint32_t)max_of(ranks, members[i].sequence->ranks);
-        leaves_out |= missing_ranks_of(d->walk->rec, members[i].track->process->job) != NULL;
+        ranks = (uint32_t)max_of(ranks, list[i]->ranks);
+        leaves_out |= missing_ranks_of(d->walk->rec, track_of(d, list[i])->process->job) != NULL;
     }
     return ranks ? count < ranks : leaves_out;
 }
 
 /* Adds the meetings of one communicator or name. */
-static int add_group(struct idle *d, const struct member *members, uint32_t count)
+static void add_group(struct idle *d, struct rank_sequence *const *list, uint32_t count)
 {
-    struct comer *all = calloc(count, sizeof *all);
-    struct comer **comers = calloc(count, sizeof(struct comer *));
-    enum rank_miss otherwise;
-    enum match by = match_of(members, count, &otherwise);
-    uint32_t there = 0;
-    int error = all && comers ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < count && error == 0; i++) {
+    struct group g = {.idle = d, .lacks = is_short_of_ranks(d, list, count)};
+    struct comer *all = calloc(count, sizeof *all), **at = &g.first;
+    if (!all)
+        idle_note(d, GPUPROF_NO_MEMORY);
+    d->ranks.lacks_some |= g.lacks;
+    choose_match(&g, list, count);
+    for (uint32_t i = 0; all && i < count; i++) {
         struct comer *c = &all[i];
-        c->sequence = members[i].sequence;
-        c->loses = members[i].track->loses_work;
+        c->sequence = list[i];
         rank_spans_open(&d->ranks, &c->ahead, &c->sequence->kernels);
-        int more = span_next(&c->ahead, kernel_kind);
-        error = more > 0 ? next_kernel(c, by) : more;
-        if (more > 0)
-            comers[there++] = c;
+        if (next_span(d, &c->ahead, kernel_kind)) {
+            next_kernel(&g, c);
+            *at = c;
+            at = &c->next;
+        }
     }
-    bool is_short = is_short_of_ranks(d, members, count);
-    d->ranks.lacks_some |= is_short;
-    if (error == 0)
-        error = add_meetings(d, comers, there, by, is_short, otherwise);
+    while (g.first && (g.first->next || g.lacks || g.has_lost))
+        add_collective(&g);
     for (uint32_t i = 0; all && i < count; i++)
-        if (all[i].sequence)
-            rank_spans_close(&all[i].ahead, &all[i].sequence->kernels);
-    free(comers);
+        rank_spans_close(&all[i].ahead, &all[i].sequence->kernels);
     free(all);
-    return error;
 }
 
-int idle_meetings_find(struct idle *d)
+static void find_meetings(struct idle *d)
 {
     struct idle_ranks *r = &d->ranks;
-    struct member *members = calloc(r->count + 1u, sizeof *members);
-    int error = members ? 0 : GPUPROF_NO_MEMORY;
+    struct rank_sequence **list = calloc(r->count + 1u, sizeof(struct rank_sequence *));
     uint32_t count = 0;
-    for (uint32_t i = 0; members && i < r->count; i++) {
-        const struct idle_track *track = &d->tracks[r->list[i].device];
-        if (r->list[i].communicator || track->job != JOB_NONE)
-            members[count++] = (struct member){&r->list[i], track};
+    if (!list) {
+        idle_note(d, GPUPROF_NO_MEMORY);
+        return;
     }
-    if (members)
-        qsort(members, count, sizeof *members, compare_members);
-    for (uint32_t i = 0, next; i < count && error == 0; i = next) {
-        for (next = i + 1; next < count && compare_groups(&members[i], &members[next]) == 0; next++)
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->list[i].communicator || track_of(d, &r->list[i])->job != JOB_NONE)
+            list[count++] = &r->list[i];
+    qsort_r(list, count, sizeof(struct rank_sequence *), compare_sequences, d);
+    for (uint32_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && compare_groups(d, list[i], list[next]) == 0; next++)
             ;
-        bool is_one = next == i + 1 && !is_short_of_ranks(d, members + i, 1);
-        error = is_one ? 0 : add_group(d, members + i, next - i);
+        if (next > i + 1 || is_short_of_ranks(d, list + i, 1))
+            add_group(d, list + i, next - i);
     }
-    free(members);
-    return error;
+    free(list);
+}
+
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)
+{
+    const struct idle_waits *waits = &d->devices[number].waits;
+    int error = 0;
+    if (place >= waits->end - waits->first)
+        return 0;
+    const struct idle_wait *found = spool_at(&d->waits, waits->first + place, false, &error);
+    *wait = found ? *found : (struct idle_wait){0};
+    return found ? 1 : error;
+}
+
+int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
+{
+    struct idle_waits *waits = number < d->device_count ? &d->devices[number].waits : NULL;
+    struct idle_wait wait;
+    int more = 0;
+    *ns = 0;
+    for (; waits && (more = idle_wait_at(d, number, waits->next, &wait)) > 0; waits->next++) {
+        *ns += overlap_ns(wait.begin_ns, wait.end_ns, begin_ns, end_ns);
+        if (wait.end_ns > end_ns)
+            break;
+    }
+    return more < 0 ? more : 0;
+}
+
+/* The waits of a sequence, at the next one. */
+struct waiter {
+    struct span_reader waits;
+    bool has_more;
+    bool is_charged; /* a part of the wait is */
+};
+
+static void next_wait(struct idle *d, struct waiter *w)
+{
+    w->has_more = next_span(d, &w->waits, wait_kind);
+    w->is_charged = false;
+}
+
+/* Charges a time in which the device of track `number` only waited. */
+static void charge_wait(struct idle *d, uint32_t number, struct waiter *w, uint64_t begin_ns,
+                        uint64_t end_ns)
+{
+    struct idle_device *device = idle_device_of(d, number);
+    uint64_t waited_for = w->waits.span.numbers[0], ns = end_ns - begin_ns;
+    const struct idle_track *other = waited_for < d->track_count ? &d->tracks[waited_for] : NULL;
+    struct idle_row what = {.place = idle_text("a rank, maybe one that is not here"),
+                            .process = device->process->index,
+                            .device = d->tracks[number].place,
+                            .thread = IDLE_NONE,
+                            .cause = IDLE_COMMUNICATION};
+    const struct idle_wait wait = {begin_ns, end_ns, other ? other->process->index : IDLE_NONE};
+    if (other)
+        what.place = (struct idle_place){.word = other->device << 32 | other->process->index,
+                                         .function = IDLE_NONE,
+                                         .kind = IDLE_WORD_DEVICE};
+    d->rows.gap += !w->is_charged;
+    w->is_charged = true;
+    device->parts[IDLE_COMMUNICATING] -= ns;
+    device->idle_ns += ns;
+    device->causes[IDLE_COMMUNICATION] += ns;
+    if (other && other->place != IDLE_NONE)
+        d->devices[other->place].awaited_ns += ns;
+    if (!device->waits.end)
+        device->waits.first = d->waits.count;
+    device->waits.end = d->waits.count + 1;
+    idle_note(d, spool_append(&d->waits, &wait) ?: idle_rows_add(&d->rows, &what, begin_ns, ns));
+}
+
+/* Charges the parts of waits within a time in which nothing else ran. */
+static void charge_alone(struct idle *d, uint32_t number, struct waiter *list, uint32_t count,
+                         const struct span *alone)
+{
+    for (uint64_t begin_ns, at_ns = alone->begin_ns;;) {
+        struct waiter *first = NULL;
+        for (struct waiter *w = list; w < list + count; w++) {
+            while (w->has_more && w->waits.span.end_ns <= at_ns)
+                next_wait(d, w);
+            if (w->has_more && (!first || w->waits.span.begin_ns < first->waits.span.begin_ns))
+                first = w;
+        }
+        begin_ns = first ? max_of(at_ns, first->waits.span.begin_ns) : alone->end_ns;
+        if (begin_ns >= alone->end_ns)
+            break;
+        at_ns = min_of(first->waits.span.end_ns, alone->end_ns);
+        charge_wait(d, number, first, begin_ns, at_ns);
+    }
+}
+
+static void charge_device(struct idle *d, uint32_t number)
+{
+    struct idle_ranks *ranks = &d->ranks;
+    const struct idle_track *track = &d->tracks[number];
+    struct span_reader alone;
+    uint32_t count = 0;
+    for (uint32_t i = track->waiting; i; i = ranks->list[i - 1].next)
+        count++;
+    struct waiter *list = count ? calloc(count, sizeof *list) : NULL, *w = list;
+    if (count && !list)
+        idle_note(d, GPUPROF_NO_MEMORY);
+    if (!list)
+        return;
+    for (uint32_t i = track->waiting; i; i = ranks->list[i - 1].next, w++) {
+        span_reader_init(&w->waits, &ranks->waits, &ranks->list[i - 1].waits);
+        next_wait(d, w);
+    }
+    rank_spans_open(ranks, &alone, &track->alone);
+    while (next_span(d, &alone, (struct span_kind){0}))
+        charge_alone(d, number, list, count, &alone.span);
+    rank_spans_close(&alone, &track->alone);
+    free(list);
+}
+
+/* Finds the job of each device. If several processes share a rank, their devices get none: it is
+ * not known which of them the others meet. */
+static void find_jobs(struct idle *d)
+{
+    struct key_map ranks = {0}; /* -> process index + 1 */
+    for (uint32_t i = 0; i < d->track_count; i++) {
+        const struct process *p = d->tracks[i].process;
+        struct key key = {p->rank, p->job, 0};
+        uint64_t known = key_map_get(&ranks, key);
+        if (known != p->index + 1u)
+            idle_note(d, key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u));
+    }
+    for (uint32_t i = 0; i < d->track_count; i++) {
+        const struct process *p = d->tracks[i].process;
+        bool is_one = key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
+        d->tracks[i].job = is_one ? p->job : JOB_NONE;
+    }
+    key_map_release(&ranks);
+}
+
+void idle_waits_charge(struct idle *d)
+{
+    find_jobs(d);
+    find_meetings(d);
+    for (uint32_t i = 0; i < d->track_count; i++)
+        charge_device(d, i);
+    arrivals_finish(d);
 }

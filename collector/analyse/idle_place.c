@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyse/idle_place.h"
+#include "analyse/idle_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,28 +12,137 @@
 #include "error.h"
 #include "read/process.h"
 
+const char *const idle_cause_words[IDLE_CAUSES] = {
+#define CAUSE(NAME, word, key) word,
+#include "analyse/idle_causes.def"
+};
+
+const char idle_on_device[] = "on the device";
+const char idle_behind_all[] = "after the last work";
+static const char other_places[] = "other places";
+
+void idle_rows_release(struct idle_rows *r)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        free(r->list[i].text);
+        free(r->list[i].where);
+    }
+    free(r->list);
+    number_set_release(&r->numbers);
+    *r = (struct idle_rows){0};
+}
+
+static const struct number_kind kind = NUMBER_KEY(struct idle_row, did);
+
+/* The row's number, created if new; 0 if out of memory. */
+static uint32_t idle_rows_number_of(struct idle_rows *r, const struct idle_row *what)
+{
+    struct idle_row row = {.place = what->place,
+                           .process = what->process,
+                           .device = what->device,
+                           .thread = what->thread,
+                           .cause = what->cause,
+                           .did = what->did};
+    uint32_t most = what->did ? IDLE_ROWS_MAX / 2 : IDLE_ROWS_MAX;
+    int64_t number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, most, &row);
+    if (number == 0) {
+        row.place = idle_text(other_places);
+        row.thread = IDLE_NONE;
+        number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, UINT32_MAX, &row);
+    }
+    return number < 0 ? 0 : (uint32_t)number;
+}
+
+int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns)
+{
+    /* Usually it is the previous row: a loop has few places. */
+    if (!r->last || memcmp(&r->list[r->last - 1], what, kind.key_bytes) != 0)
+        r->last = idle_rows_number_of(r, what);
+    if (!r->last)
+        return GPUPROF_NO_MEMORY;
+    struct idle_row *row = &r->list[r->last - 1];
+    if (row->gap != r->gap || !row->count) {
+        row->gap = r->gap;
+        row->gap_ns = 0;
+        row->gap_at_ns = at_ns;
+        row->count++;
+    }
+    row->ns += ns;
+    row->gap_ns += ns;
+    if (row->count == 1) {
+        row->first_gap = row->gap;
+        row->first_ns = row->gap_ns;
+    }
+    if (!row->did &&
+        (row->cause == IDLE_HOST || row->cause == IDLE_PREEMPTED || row->cause == IDLE_NOTHING))
+        r->host_ns += ns;
+    if (r->rest && row->gap_ns > r->rest->ns && !row->did)
+        *r->rest = (struct idle_rest){row->gap_ns, r->last - 1};
+    if (row->gap_ns > row->longest_ns) {
+        row->longest_ns = row->gap_ns;
+        row->longest_at_ns = row->gap_at_ns;
+    }
+    return 0;
+}
+
+int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
+{
+    uint32_t number = idle_rows_number_of(r, sum);
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    struct idle_row *row = &r->list[number - 1];
+    row->ns += sum->ns;
+    row->count += sum->count;
+    if (sum->longest_ns > row->longest_ns) {
+        row->longest_ns = sum->longest_ns;
+        row->longest_at_ns = sum->longest_at_ns;
+    }
+    return 0;
+}
+
+int idle_rows_join(struct idle_rows *r, const struct idle_row *later)
+{
+    int error = idle_rows_add_sum(r, later);
+    struct idle_row *row = error == 0 ? &r->list[idle_rows_number_of(r, later) - 1] : NULL;
+    if (!row)
+        return error;
+    bool goes_on = row->gap && row->gap == later->first_gap;
+    uint64_t begun_ns = goes_on ? row->gap_ns : 0;
+    row->count -= goes_on;
+    if (begun_ns + later->first_ns > row->longest_ns) {
+        row->longest_ns = begun_ns + later->first_ns;
+        row->longest_at_ns = row->gap_at_ns;
+    }
+    if (!goes_on || later->count > 1) {
+        row->gap = later->gap;
+        row->gap_at_ns = later->gap_at_ns;
+        begun_ns = 0;
+    }
+    row->gap_ns = begun_ns + later->gap_ns;
+    return 0;
+}
+
+/* ---- texts of places ------------------------------------------------------------------------ */
+
 int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place)
 {
     int error = place_lines_add(lines, process, place->stack, false);
     return error < 0 ? error : place_lines_add(lines, process, place->from_stack, false);
 }
 
-/* Writes who was waited for to `text`, and returns it. */
-static const char *waited_for(const struct walk *w, const struct idle_row *row,
-                              char text[static RANK_TITLE_BYTES])
+/* Makes `text` safe to print, and frees it. */
+static char *cleaned(char *text)
 {
-    const struct process *p = w->rec->processes[(uint32_t)row->place.word];
-    if (p->index != row->process)
-        return process_who(p, text);
-    snprintf(text, RANK_TITLE_BYTES, "GPU %llu", (unsigned long long)row->place.word >> 32);
-    return text;
+    char *line = text ? json_line(text) : NULL;
+    free(text);
+    return line;
 }
 
-/* The operator or range of the place; NULL if it is none, or has no name. */
-static const struct kernel_name *idle_place_around(const struct idle_place *place)
+/* NULL: none. */
+static const char *call_name(const struct walk *w, const struct idle_place *place)
 {
-    return place->kind == IDLE_WORD_NAME ? (const struct kernel_name *)(uintptr_t)place->word
-                                         : NULL;
+    const struct function_table *functions = &w->rec->reader.functions;
+    return place->function < functions->count ? functions->functions[place->function]->name : NULL;
 }
 
 /* The name of a place that is no line; may be made in `made`. */
@@ -41,61 +150,40 @@ static const char *idle_place_name_of(const struct walk *w, const struct idle_ro
                                       char made[RANK_TITLE_BYTES])
 {
     const struct idle_place *place = &row->place;
-    const struct function_table *functions = &w->rec->reader.functions;
-    const struct kernel_name *name = idle_place_around(&row->place);
+    const void *word = (const void *)(uintptr_t)place->word;
     if (place->kind == IDLE_WORD_OURS)
-        return (const char *)(uintptr_t)place->word;
-    if (place->kind == IDLE_WORD_DEVICE)
-        return waited_for(w, row, made);
-    if (name)
-        return name->shown;
-    return place->function < functions->count ? functions->functions[place->function]->name
-                                              : "not known";
-}
-
-/* Prepends the place's side to `text`, which it frees; `is_around`: `text` names what the call was
- * made in. */
-static char *sided(char *text, const struct idle_place *place, bool is_around)
-{
-    bool is_before = place->side == IDLE_BEFORE || (place->side == IDLE_TOWARDS && !is_around);
-    const char *word = is_before                   ? "before "
-                       : place->side != IDLE_AFTER ? ""
-                       : is_around                 ? "after a wait in "
-                                                   : "after ";
-    char *made = text ? text_printf("%s%s", word, text) : NULL;
-    free(text);
+        return word;
+    if (place->kind == IDLE_WORD_NAME)
+        return ((const struct kernel_name *)word)->shown;
+    if (place->kind != IDLE_WORD_DEVICE)
+        return call_name(w, place) ?: "not known";
+    if ((uint32_t)place->word != row->process) /* it waited for another process */
+        return process_who(w->rec->processes[(uint32_t)place->word], made);
+    snprintf(made, RANK_TITLE_BYTES, "GPU %llu", (unsigned long long)place->word >> 32);
     return made;
 }
 
-/* Text for one end of a time between two calls: the call with its line, or with its operator or
- * range, quoted if " and " in its name would confuse. Sets *is_known if there is more than the
- * function. NULL if out of memory. */
+/* Text for one end of a time between two calls: the call with its line, or else its operator or
+ * range. Sets *is_known if there is more than the function. NULL if out of memory. */
 static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                       bool has_caller, bool *is_known)
 {
     char made[RANK_TITLE_BYTES];
-    const struct function_table *functions = &w->rec->reader.functions;
-    const char *line, *name = idle_place_name_of(w, row, made);
+    const char *line, *function = call_name(w, &row->place);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
-    *is_known |= line || idle_place_around(&row->place);
+    *is_known |= line || row->place.kind == IDLE_WORD_NAME;
     const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
-    int shown = line ? (int)(caller ? caller - line : (ptrdiff_t)strlen(line)) : 0;
-    bool is_call = line && row->place.function < functions->count;
-    char *text = is_call ? text_printf("%s in %.*s",
-                                       functions->functions[row->place.function]->name, shown, line)
-                 : !line && strstr(name, " and ")
-                     ? text_printf("'%s'", name)
-                     : text_printf("%.*s", line ? shown : (int)strlen(name), line ? line : name);
-    char *clean = text ? json_line(text) : NULL;
-    free(text);
-    return clean;
+    const char *shown = line ?: idle_place_name_of(w, row, made);
+    return cleaned(text_printf("%s%s%.*s", line && function ? function : "",
+                               line && function ? " in " : "",
+                               (int)(caller ? caller - line : (ptrdiff_t)strlen(shown)), shown));
 }
 
-/* "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)"; "before" one
- * of them if both read the same. */
-static char *between_text(const struct walk *w, struct place_lines *lines,
-                          const struct idle_row *row, bool *is_known)
+/* Sets *text to "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)",
+ * or to NULL if both ends read the same. 0 or GPUPROF_NO_MEMORY. */
+static int between_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
+                        bool *is_known, char **text)
 {
     const struct idle_place *p = &row->place;
     const struct idle_row before = {.process = row->process,
@@ -104,42 +192,27 @@ static char *between_text(const struct walk *w, struct place_lines *lines,
                                               .function = p->from_function - 1,
                                               .kind = (uint32_t)p->from_kind}};
     char *from = end_text(w, lines, &before, false, is_known);
-    char *to = end_text(w, lines, row, true, is_known), *text = NULL;
-    bool is_same = from && to && strncmp(from, to, strlen(from)) == 0 &&
-                   (!to[strlen(from)] || strncmp(to + strlen(from), PLACE_CALLED, 4) == 0);
-    const char *line;
-    char made[RANK_TITLE_BYTES];
-    if (is_same && place_line(lines, row->process, row->place.stack, &line) == 0)
-        text = sided(json_line(line ? line : idle_place_name_of(w, row, made)), &row->place, false);
-    else if (from && to)
-        text = text_printf("between %s and %s", from, to);
+    char *to = end_text(w, lines, row, true, is_known);
+    size_t length = from ? strlen(from) : 0;
+    bool has_both = from && to;
+    bool differ = has_both && (strncmp(from, to, length) != 0 ||
+                               (to[length] && strncmp(to + length, PLACE_CALLED, 4) != 0));
+    *text = differ ? text_printf("between %s and %s", from, to) : NULL;
     free(from);
     free(to);
-    return text;
+    return has_both && (*text || !differ) ? 0 : GPUPROF_NO_MEMORY;
 }
 
-/* Text for time with a known kind and nothing else. */
-static const char *nothing_known(const struct idle_row *row)
-{
-    switch (row->did) {
-    case DID_RUNNING: return row->place.stack ? "in no line of the program's own" : "in no sample";
-    case DID_WAITED: return "not known for what";
-    case DID_PREEMPTED: return "others had the processors";
-    case DID_THROTTLED: return "by the quota of its control group";
-    case DID_UNKNOWN: return "nothing was recorded of it";
-    default: return "not known where";
-    }
-}
-
-/* "thread 13 (loader)", as new text. */
+/* "held by thread 13 (loader)", as new text. */
 static char *holder_text(const struct walk *w, const struct idle_row *row)
 {
     uint64_t tid = row->place.word;
     const struct thread *t =
         tid ? thread_of_tid(&w->rec->processes[row->process]->threads, tid) : NULL;
-    return !tid              ? strdup("a thread that is not known")
-           : t && t->name[0] ? text_printf("thread %llu (%s)", (unsigned long long)tid, t->name)
-                             : text_printf("thread %llu", (unsigned long long)tid);
+    return !tid ? strdup("held by a thread that is not known")
+           : t && t->name[0]
+               ? text_printf("held by thread %llu (%s)", (unsigned long long)tid, t->name)
+               : text_printf("held by thread %llu", (unsigned long long)tid);
 }
 
 /* The module of a file: "torch" for "lib/torch/__init__.py". */
@@ -154,7 +227,7 @@ static char *module_text(const char *file)
 }
 
 /* The quota that stopped its threads, from "83 100 1500": exhausted periods, all periods,
- * thousandths of a processor. NULL: not known. */
+ * thousandths of a processor. */
 static char *quota_text(const struct process *p)
 {
     const char *said = process_meta(p, "cpu_throttled");
@@ -163,88 +236,81 @@ static char *quota_text(const struct process *p)
                    used <= periods
                ? text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
                              (double)quota / 1e3, 100 * (double)used / (double)periods)
-               : NULL;
+               : strdup("by the quota of its control group");
 }
 
 /* What a thread did there, without the kind. */
 static char *did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
+    static const char *const unknown[DID_KINDS] = {[DID_RUNNING] = "in no sample",
+                                                   [DID_WAITED] = "not known for what",
+                                                   [DID_PREEMPTED] = "others had the processors",
+                                                   [DID_UNKNOWN] = "nothing was recorded of it"};
     const struct idle_place *place = &row->place;
-    const void *word = (const void *)(uintptr_t)place->word;
-    const char *line;
+    const char *line, *word = idle_place_name_of(w, row, (char[RANK_TITLE_BYTES]){0});
     if (place_line(lines, row->process, place->stack, &line) < 0)
         return NULL;
-    char *what = row->did == DID_THROTTLED ? quota_text(w->rec->processes[row->process]) : NULL;
-    if (!what)
-        what = place->kind == IDLE_WORD_HOLDER ? holder_text(w, row)
-               : place->kind == IDLE_WORD_OURS ? strdup(word)
-               : place->kind != IDLE_WORD_NAME ? NULL
-               : row->did == DID_IMPORT ? module_text(((const struct kernel_name *)word)->shown)
-                                        : strdup(((const struct kernel_name *)word)->shown);
-    if (place->kind != IDLE_WORD_NONE && !what)
-        return NULL;
-    char *text = text_printf("%s%s%s%s", place->kind == IDLE_WORD_HOLDER ? "held by " : "",
-                             what ? what : "", what && line ? " in " : "",
-                             line   ? line
-                             : what ? ""
-                                    : nothing_known(row));
-    char *clean = text ? json_line(text) : NULL;
-    free(what);
-    free(text);
-    return clean;
+    if (place->kind == IDLE_WORD_NONE && row->did != DID_THROTTLED) {
+        bool has_sample = row->did == DID_RUNNING && place->stack;
+        return json_line(line         ? line
+                         : has_sample ? "in no line of the program's own"
+                                      : unknown[row->did] ?: "not known where");
+    }
+    char *what = row->did == DID_THROTTLED         ? quota_text(w->rec->processes[row->process])
+                 : place->kind == IDLE_WORD_HOLDER ? holder_text(w, row)
+                 : row->did == DID_IMPORT          ? module_text(word)
+                                                   : strdup(word);
+    char *text = what && line ? text_printf("%s in %s", what, line) : what;
+    if (text != what)
+        free(what);
+    return cleaned(text);
 }
 
 /* New text. Sets *is_known if the place is a line, operator or range. NULL if out of memory. */
 static char *idle_place_own_text(const struct walk *w, struct place_lines *lines,
                                  const struct idle_row *row, bool *is_known)
 {
-    char made[RANK_TITLE_BYTES];
+    const struct idle_place *place = &row->place;
+    char made[RANK_TITLE_BYTES], *text = NULL;
     const char *line;
-    if (place_line(lines, row->process, row->place.stack, &line) < 0)
+    if (place_line(lines, row->process, place->stack, &line) < 0)
         return NULL;
-    bool is_around = !line && !row->did && idle_place_around(&row->place);
+    bool is_around = !line && !row->did && place->kind == IDLE_WORD_NAME;
     /* Time that lies in the operator or range around the call is that one's. */
-    if (row->place.from_function && (row->place.side == IDLE_BEFORE || !is_around))
-        return between_text(w, lines, row, is_known);
+    if (place->from_function && (place->side == IDLE_BEFORE || !is_around) &&
+        (between_text(w, lines, row, is_known, &text) < 0 || text))
+        return text;
+    if (place_line(lines, row->process, place->stack, &line) < 0)
+        return NULL;
     *is_known = line || is_around;
-    return sided(json_line(line ? line : idle_place_name_of(w, row, made)), &row->place, is_around);
+    bool is_before = place->side == IDLE_BEFORE || (place->side == IDLE_TOWARDS && !is_around);
+    const char *side = is_before                   ? "before "
+                       : place->side != IDLE_AFTER ? ""
+                       : is_around                 ? "after a wait in "
+                                                   : "after ";
+    return cleaned(text_printf("%s%s", side, line ? line : idle_place_name_of(w, row, made)));
 }
 
-char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+int idle_row_name(const struct walk *w, struct place_lines *lines, struct idle_row *row)
 {
-    const struct idle_reported *reported = idle_reported_of(row);
-    if (reported)
-        return strdup(reported->text);
-    return row->did ? did_text(w, lines, row) : idle_place_own_text(w, lines, row, &(bool){false});
-}
-
-int idle_where_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
-                    char **text)
-{
-    const struct idle_reported *reported = idle_reported_of(row);
     bool is_known = false;
-    *text = reported && reported->where ? strdup(reported->where) : NULL;
-    if (reported)
-        return !reported->where == !*text ? 0 : GPUPROF_NO_MEMORY;
-    char *made = idle_place_own_text(w, lines, row, &is_known);
-    if (is_known)
-        *text = made;
-    else
-        free(made);
-    return made ? 0 : GPUPROF_NO_MEMORY;
+    row->text = row->did ? did_text(w, lines, row) : idle_place_own_text(w, lines, row, &is_known);
+    if (row->did) /* a line, without what was done there */
+        row->where = idle_place_own_text(w, lines, row, &is_known);
+    else if (is_known && row->text)
+        row->where = strdup(row->text);
+    bool has_room = row->text && (row->where || !(row->did || is_known));
+    if (!is_known) {
+        free(row->where);
+        row->where = NULL;
+    }
+    return has_room ? 0 : GPUPROF_NO_MEMORY;
 }
 
-char *idle_did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+char *idle_did_text(const struct idle_row *row)
 {
-    char *place = idle_place_text(w, lines, row);
-    const struct idle_reported *reported = idle_reported_of(row);
-    bool has_place = reported ? reported->where != NULL : row->place.stack || row->place.kind;
-    bool is_line = row->did == DID_RUNNING && has_place;
-    char *text =
-        place && row->did && !is_line ? text_printf("%s: %s", did_words[row->did], place) : place;
-    if (text != place)
-        free(place);
-    return text;
+    bool is_plain = !row->did || (row->did == DID_RUNNING && row->where);
+    return is_plain ? strdup(row->text) : text_printf("%s: %s", did_words[row->did], row->text);
 }
 
 const char *idle_at(const char *place)
@@ -256,10 +322,18 @@ const char *idle_at(const char *place)
     return "at ";
 }
 
-static int by_cause_and_place(const void *left, const void *right)
+static int by_cause_and_place(const struct idle_total *a, const struct idle_total *b)
+{
+    return ORDER(a->cause, b->cause) ?: strcmp(a->place, b->place);
+}
+
+static int by_device(const void *left, const void *right, void *context)
 {
     const struct idle_total *a = left, *b = right;
-    return ORDER(a->cause, b->cause) ?: strcmp(a->place, b->place);
+    const struct idle_row *rows = context;
+    return by_cause_and_place(a, b) ?:
+           ORDER(rows[a->longest].device, rows[b->longest].device) ?:
+           ORDER(a->longest, b->longest);
 }
 
 static int by_ns(const void *left, const void *right)
@@ -268,67 +342,45 @@ static int by_ns(const void *left, const void *right)
     return ORDER(b->ns, a->ns) ?: by_cause_and_place(left, right);
 }
 
-/* Orders rows by longest gap; among equal ones the earliest first. */
-static int by_longest(const struct idle_row *rows, uint32_t a, uint32_t b)
+/* Adds `more`, of the same cause and place and a later row, to `sum`. */
+static void add_total(struct idle_total *sum, const struct idle_total *more,
+                      const struct idle_row *rows)
 {
-    const struct idle_row *x = &rows[a], *y = &rows[b];
-    return ORDER(y->longest_ns, x->longest_ns) ?:
-           ORDER(x->longest_at_ns, y->longest_at_ns) ?:
-           ORDER(x->device, y->device) ?:
-           ORDER(a, b);
+    const struct idle_row *a = &rows[sum->longest], *b = &rows[more->longest];
+    sum->has_processes |= a->process != b->process;
+    sum->ns += more->ns;
+    sum->count += more->count;
+    if (b->longest_ns > a->longest_ns ||
+        (b->longest_ns == a->longest_ns && b->longest_at_ns < a->longest_at_ns))
+        sum->longest = more->longest;
 }
 
-/* Orders totals by cause and place, then by device. */
-static int by_device(const void *left, const void *right, void *context)
+int idle_totals(const struct idle_rows *rows, struct idle_total **made, uint32_t *count)
 {
-    const struct idle_total *a = left, *b = right;
-    const struct idle_row *rows = context, *x = &rows[a->longest], *y = &rows[b->longest];
-    int order = by_cause_and_place(left, right);
-    if (order || x->device == y->device)
-        return order ? order : by_longest(rows, a->longest, b->longest);
-    return x->device < y->device ? -1 : 1;
-}
-
-int idle_totals(const struct walk *w, struct place_lines *lines, const struct idle_rows *rows,
-                struct idle_total **made, uint32_t *count)
-{
-    struct idle_total *totals = calloc(rows->count + 1u, sizeof *totals);
-    *made = totals;
+    struct idle_total *totals = *made = calloc(rows->count + 1u, sizeof *totals);
+    uint32_t kept = 0, device = IDLE_NONE;
     *count = 0;
     if (!totals)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct idle_row *row = &rows->list[i];
-        if (row->did)
-            continue;
-        char *place = idle_place_text(w, lines, row);
-        if (!place)
-            return GPUPROF_NO_MEMORY;
-        totals[(*count)++] = (struct idle_total){.cause = (enum idle_cause)row->cause,
-                                                 .place = place,
-                                                 .ns = row->ns,
-                                                 .count = row->count,
-                                                 .longest = i,
-                                                 .devices = 1};
+        if (!row->did)
+            totals[(*count)++] = (struct idle_total){.cause = (enum idle_cause)row->cause,
+                                                     .place = row->text,
+                                                     .ns = row->ns,
+                                                     .count = row->count,
+                                                     .longest = i};
     }
     qsort_r(totals, *count, sizeof *totals, by_device, rows->list);
-    uint32_t kept = 0, device = IDLE_NONE;
     for (uint32_t i = 0; i < *count; i++) {
-        struct idle_total *last = kept ? &totals[kept - 1] : NULL;
-        const struct idle_row *row = &rows->list[totals[i].longest];
-        if (!last || by_cause_and_place(last, &totals[i]) != 0) {
-            totals[kept++] = totals[i];
-            device = row->device;
-            continue;
-        }
-        last->devices += row->device != device;
-        device = row->device;
-        last->has_processes |= rows->list[last->longest].process != row->process;
-        if (by_longest(rows->list, totals[i].longest, last->longest) < 0)
-            last->longest = totals[i].longest;
-        last->ns += totals[i].ns;
-        last->count += totals[i].count;
-        free(totals[i].place);
+        const struct idle_total one = totals[i];
+        bool is_new = !kept || by_cause_and_place(&totals[kept - 1], &one) != 0;
+        if (is_new)
+            totals[kept++] = one;
+        totals[kept - 1].devices += is_new || rows->list[one.longest].device != device;
+        device = rows->list[one.longest].device;
+        if (!is_new)
+            add_total(&totals[kept - 1], &one, rows->list);
     }
     *count = kept;
     qsort(totals, kept, sizeof *totals, by_ns);
@@ -413,11 +465,12 @@ int work_places_name(struct work_places *p, struct place_lines *lines)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < p->count; i++) {
         struct work_place *place = &p->list[i];
-        const struct idle_row row = {.place = place->place, .process = place->process};
-        if (p->has_all_texts)
-            error = (place->text = idle_place_text(p->walk, lines, &row)) ? 0 : GPUPROF_NO_MEMORY;
-        else if (place->is_wanted)
-            error = idle_where_text(p->walk, lines, &row, &place->text);
+        struct idle_row row = {.place = place->place, .process = place->process};
+        if (place->text || (!p->has_all_texts && !place->is_wanted))
+            continue;
+        error = idle_row_name(p->walk, lines, &row);
+        place->text = p->has_all_texts ? row.text : row.where;
+        free(p->has_all_texts ? row.where : row.text);
     }
     return error;
 }

@@ -159,18 +159,13 @@ const struct table_info idle_tables[IDLE_TABLES] = {
 enum { KEY_CAUSE, KEY_DID, KEY_PLACE };
 enum { SUM_GAPS, SUM_NS, SUM_LONGEST, SUM_AT };
 
-static int add_did(struct sums *s, struct idle *d, const struct idle_row *row)
+static int add_did(struct sums *s, const struct idle_row *row)
 {
-    char *place = idle_place_text(d->walk, &d->lines, row);
     uint64_t values[SUMS_VALUES] = {row->count, row->ns, row->longest_ns, row->longest_at_ns};
-    int error =
-        place ? sums_row_add(s,
-                             (struct key){sums_text(s, idle_cause_words[row->cause]),
-                                          sums_text(s, did_words[row->did]), sums_text(s, place)},
-                             values)
-              : GPUPROF_NO_MEMORY;
-    free(place);
-    return error;
+    return sums_row_add(s,
+                        (struct key){sums_text(s, idle_cause_words[row->cause]),
+                                     sums_text(s, did_words[row->did]), sums_text(s, row->text)},
+                        values);
 }
 
 /* Runs after the places of idle time are named, as the findings need them. */
@@ -185,7 +180,7 @@ static int end_host(struct report *r)
     s->begin_ns = d->walk->survey.origin_ns;
     for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
         if (d->rows.list[i].did && d->rows.list[i].ns)
-            error = add_did(s, d, &d->rows.list[i]);
+            error = add_did(s, &d->rows.list[i]);
     return error == 0 ? sums_finish(s) : error;
 }
 

@@ -12,7 +12,7 @@
 #ifndef GPUPROF_COLLECTOR_IDLE_RANKS_H
 #define GPUPROF_COLLECTOR_IDLE_RANKS_H
 
-#include "analyse/idle_place.h"
+#include "analyse/idle_rows.h"
 #include "base/histogram.h"
 #include "base/key_map.h"
 #include "base/span_stream.h"
@@ -26,7 +26,6 @@ struct idle;
 /* The numbers of a communication kernel's span. */
 enum {
     KERNEL_NUMBER,     /* number of the collective on its communicator; 0: not known */
-    KERNEL_PLACE,      /* index among those of its device, from 1 on */
     KERNEL_IDLE_NS,    /* longest idle time of its device since its last collective, ... */
     KERNEL_IDLE_PLACE, /* ... its place, */
     KERNEL_WORK_PLACE, /* and the place of the longest other work; 0: not known */
@@ -34,13 +33,10 @@ enum {
     KERNEL_NUMBERS
 };
 
+static const struct span_kind kernel_kind = {KERNEL_NUMBERS, 1u << KERNEL_NUMBER};
+
 /* A flag above all numbers of kinds: the kernel is outside the selection. */
 #define KERNEL_FILTERED UINT64_C(0x100000000)
-
-/* The numbers of a wait's span: from the begin of a kernel to that of the last one. */
-enum { WAIT_PLACE, WAIT_FOR, WAIT_NUMBERS };
-
-static const struct span_kind wait_kind = {WAIT_NUMBERS, 1u << WAIT_PLACE};
 
 /* The meaning of numbers in a part's kernels. */
 struct rank_numbers {
@@ -64,22 +60,14 @@ struct rank_sequence {
     struct rank_spans kernels;
     struct span_stream waits;
     uint32_t device;
-    uint32_t next;    /* of its device: sequence + 1; 0: none */
+    uint32_t next;    /* of its device with waits: sequence + 1; 0: none */
     uint32_t ranks;   /* size of its communicator; 0: not known */
     bool is_numbered; /* some kernels have a number */
-};
-
-struct ranked_device {
-    struct rank_spans alone; /* the times in which nothing else ran */
-    uint64_t kernels;        /* communication kernels so far */
-    uint32_t first;          /* sequence + 1; 0: none */
 };
 
 struct idle_ranks {
     struct rank_sequence *list; /* owned, like devices */
     uint32_t count;
-    struct ranked_device *devices; /* by number */
-    uint32_t device_count;
     struct key_map numbers; /* (device, communicator or name) -> place in list + 1 */
     struct spool spool, waits;
     bool lacks_some; /* set at the end: a communicator or name lacks ranks */
@@ -88,25 +76,10 @@ struct idle_ranks {
 void idle_ranks_init(struct idle_ranks *r);
 void idle_ranks_release(struct idle_ranks *r);
 
-/* Adds a communication kernel of the device with that number, with the times and numbers that the
- * caller knows. Call in time order. 0 or an error. */
-int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
-                      const struct kernel_name *name, struct span *kernel);
-
 /* Sets *sequence to the index of a sequence + 1, creating it if new; 0 if there is no room. `key`
  * distinguishes names. 0 or GPUPROF_NO_MEMORY. */
 int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
                         const char *name, uint64_t key, uint32_t *sequence);
-
-/* The state of the device, created if new. NULL if out of memory. */
-struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device);
-
-/* Adds a time in which nothing else ran on the device. Call in time order. 0 or an error. */
-int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns);
-
-/* Start reading spans, and note damage in those of a part. */
-void rank_spans_open(struct idle_ranks *r, struct span_reader *reader, const struct rank_spans *s);
-void rank_spans_close(const struct span_reader *reader, const struct rank_spans *s);
 
 /* A collective in which several devices took part together. */
 struct rank_meeting {
@@ -135,7 +108,7 @@ enum rank_miss {
  * the delay or more. Otherwise it is where its longest work since then was launched.
  *
  * Memory: ARRIVAL_ROWS_MAX rows of 600 bytes, and 8 MiB for their histograms; after that all
- * communicators share a row. Places as idle_place.h has them; 40 to 48 for each row, device
+ * communicators share a row. Places as idle_rows.h has them; 40 to 48 for each row, device
  * and place of a late rank, ARRIVAL_LATE_MAX. Later ones are not recorded.
  */
 #define ARRIVAL_ROWS_MAX 4096
@@ -150,9 +123,11 @@ struct arrival_row {
     uint32_t ranks;           /* largest number of ranks */
     uint64_t skew_ns, max_ns; /* delay of the last rank after the first: total, longest */
     struct histogram skews;
-    uint32_t late; /* device that was last by most in total: index, times, delay */
+    /* The device that was last by most in total (NULL: none): times, delay, and its place then. */
+    const struct process *process;
+    uint64_t device; /* UINT64_MAX: none */
     uint64_t late_count, late_ns;
-    uint32_t place; /* where it was then; 0: not known */
+    const struct work_place *at; /* NULL: not known */
 };
 
 struct arrivals {
@@ -182,7 +157,7 @@ int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
 void arrivals_missed(struct arrivals *a, const struct span *kernel, enum rank_miss why);
 
 /* Finds the rank that was late by most in each row, and sorts the rows. */
-void arrivals_finish(struct arrivals *a);
+void arrivals_finish(struct idle *d);
 
 /* Why a table that compares ranks is empty although the recording has several. */
 #define RANKS_LEFT_OUT ": needs at least two ranks, but --rank or --pid left the others out"

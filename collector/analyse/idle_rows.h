@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows that idle time of devices is charged to: one for each process, device, thread, cause and
- * place. Memory: 144 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows. Beyond that
- * a new place is dropped: its time goes to one row for each device and cause.
+ * place. Memory: 168 bytes a row, 8 to 16 for its number and its texts, up to IDLE_ROWS_MAX rows.
+ * Beyond that a new place is dropped: its time goes to one row for each device and cause.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_ROWS_H
 #define GPUPROF_COLLECTOR_IDLE_ROWS_H
 
+#include "analyse/place_lines.h"
 #include "base/key_map.h"
+#include "resolve/event_walk.h"
 
 #define IDLE_ROWS_MAX (1u << 16)
 #define IDLE_NONE     UINT32_MAX /* no thread, no function */
@@ -30,11 +32,10 @@ static inline bool idle_cause_is_split(enum idle_cause cause)
 /* What `word` of a place is. The word names the place if no stack with a line does. */
 enum idle_word {
     IDLE_WORD_NONE,
-    IDLE_WORD_NAME,     /* a view of a struct kernel_name: an operator's, a label's, a range's */
-    IDLE_WORD_OURS,     /* a view of a fixed text, shown alone */
-    IDLE_WORD_DEVICE,   /* the device waited for: process index, and the device above 32 bits */
-    IDLE_WORD_REPORTED, /* a view of a struct idle_reported */
-    IDLE_WORD_HOLDER,   /* tid of the thread that held what was waited for; 0: not known */
+    IDLE_WORD_NAME,   /* a view of a struct kernel_name: an operator's, a label's, a range's */
+    IDLE_WORD_OURS,   /* a view of a fixed text, shown alone */
+    IDLE_WORD_DEVICE, /* the device waited for: process index, and the device above 32 bits */
+    IDLE_WORD_HOLDER, /* tid of the thread that held what was waited for; 0: not known */
 };
 
 /* Where idle time lies relative to the thread's call. */
@@ -72,14 +73,6 @@ static inline bool idle_place_same(const struct idle_place *a, const struct idle
            a->kind == b->kind;
 }
 
-/* The texts of a place where its stack is known, safe to print. Views. */
-struct idle_reported {
-    const char *text;
-    const char *where;   /* from idle_where_text */
-    uint32_t tid;        /* 0: none, or not known */
-    uint32_t work_share; /* from idle_row_work_share */
-};
-
 struct idle_row {
     struct idle_place place;
     uint32_t process; /* index */
@@ -97,15 +90,13 @@ struct idle_row {
     uint64_t gap_at_ns;     /* ... and its begin */
     uint64_t first_gap;     /* number of the first gap that it has a part of */
     uint64_t first_ns;
+    /* From here on: once named (idle_name), or from a part; the texts are owned. */
+    char *text;          /* NULL: not named yet */
+    char *where;         /* the same if it is a line, operator or range; else NULL */
+    uint32_t tid;        /* of the thread; 0: none, or not known */
+    uint32_t work_share; /* of its process's device work that the thread launched, in millionths;
+                            IDLE_NONE: not known */
 };
-
-/* NULL: the row is not from a part. */
-static inline const struct idle_reported *idle_reported_of(const struct idle_row *row)
-{
-    return row->place.kind == IDLE_WORD_REPORTED
-               ? (const struct idle_reported *)(uintptr_t)row->place.word
-               : NULL;
-}
 
 /* The longest gap since the owner reset it to 0, and the row with the largest part of it. */
 struct idle_rest {
@@ -140,6 +131,99 @@ static inline struct idle_place idle_text(const char *ours)
 {
     return (struct idle_place){
         .word = (uintptr_t)ours, .function = IDLE_NONE, .kind = IDLE_WORD_OURS};
+}
+
+/* ---- texts of places; functions that return an int return 0 or GPUPROF_NO_MEMORY --------------
+ */
+
+/* Idle time of one cause and place, in all processes. */
+struct idle_total {
+    enum idle_cause cause;
+    const char *place; /* the text of its rows */
+    uint64_t ns;
+    uint64_t count;
+    uint32_t longest;   /* index of the row with the longest gap */
+    uint32_t devices;   /* number of devices added up */
+    bool has_processes; /* the devices belong to several processes */
+};
+
+/* Requests the source lines of a place. */
+int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place);
+
+/* Names a row, once lines have been looked up: "train (train.py:17)", an operator, a range, a
+ * function, "after" or "before" one of these, or "between" two; or what the thread did there. */
+int idle_row_name(const struct walk *walk, struct place_lines *lines, struct idle_row *row);
+
+/* A named row of what a thread did (idle_host.c) as new text with that in front, unless it ran:
+ * "lock: put (data.py:12)". Other rows' own text. NULL if out of memory. */
+char *idle_did_text(const struct idle_row *row);
+
+/* The preposition for such a text in a sentence: "at ", or "" if the text has its own. */
+const char *idle_at(const char *place);
+
+/* Adds up named rows by cause and place, largest first, in new memory. */
+int idle_totals(const struct idle_rows *rows, struct idle_total **totals, uint32_t *count);
+
+/*
+ * Numbered places in the program: where device work was launched (the innermost line of the
+ * launching call that is the user's own, else its operator, else its range), or where a device was
+ * idle. Numbers start at 1; 0 is not known. Memory: 80 to 96 bytes a place and its text,
+ * WORK_PLACES_MAX at most; later places are not known.
+ */
+#define WORK_PLACES_MAX (1u << 16)
+
+struct work_place {
+    struct idle_place place;
+    uint32_t process; /* index */
+    uint32_t cause;   /* 0, or for arrivals; the key ends here */
+    bool is_wanted;   /* its text is requested */
+    char *text;       /* owned; NULL: not known */
+};
+
+struct work_places {
+    struct walk *walk;       /* a view */
+    struct work_place *list; /* owned */
+    uint32_t count;
+    struct number_set numbers;
+    bool has_all_texts;          /* texts of all places are requested, however little they say */
+    struct correlated_call last; /* call of the last lookup */
+    uint32_t last_number;
+};
+
+void work_places_init(struct work_places *p, struct walk *walk);
+void work_places_release(struct work_places *p);
+
+/* Call from a consumer with WALK_WORK for each slice with device work. Sets *number as above. 0 or
+ * an error. */
+int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number);
+static inline int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
+{
+    *number = 0; /* most calls have no place */
+    return s->is_called && s->call.stack | s->call.op | s->call.range
+               ? work_places_find(p, s, number)
+               : 0;
+}
+
+/* Sets *place to the call's stack, and its operator or else its range. 0 or an error. */
+int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place);
+
+int work_places_number(struct work_places *p, const struct work_place *place, uint32_t *number);
+
+/* Requests the text of a place. */
+static inline void work_places_want(struct work_places *p, uint32_t number)
+{
+    if (number && number <= p->count)
+        p->list[number - 1].is_wanted = true;
+}
+
+/* Then: request the lines of these places and, once they are looked up, make the texts. */
+int work_places_add_lines(const struct work_places *p, struct place_lines *lines);
+int work_places_name(struct work_places *p, struct place_lines *lines);
+
+/* NULL: not known. */
+static inline const struct work_place *work_places_at(const struct work_places *p, uint32_t number)
+{
+    return number && number <= p->count ? &p->list[number - 1] : NULL;
 }
 
 #endif

@@ -76,7 +76,8 @@ static int arrivals_row_of(struct arrivals *a, uint64_t communicator, uint32_t k
                            uint32_t *number)
 {
     struct key key = {communicator, kind, job};
-    const struct arrival_row new = {.communicator = communicator, .kind = kind, .job = job};
+    const struct arrival_row new = {
+        .communicator = communicator, .kind = kind, .job = job, .device = UINT64_MAX};
     bool is_others = !communicator && job == JOB_NONE;
     int error = KEY_MAP_ITEM(&a->row_of, key, a->rows, a->row_count,
                              is_others ? UINT32_MAX : ARRIVAL_ROWS_MAX, &new, number);
@@ -141,8 +142,9 @@ static int arrivals_compare_rows(const void *left, const void *right, void *cont
            ORDER(a->job, b->job) ?: ORDER(a->communicator, b->communicator);
 }
 
-void arrivals_finish(struct arrivals *a)
+void arrivals_finish(struct idle *d)
 {
+    struct arrivals *a = &d->arrivals;
     ARRAY_SORT(a->late, a->late_count, compare_late);
     for (uint32_t i = 0; i < a->late_count;) {
         const struct arrival_late *first = &a->late[i];
@@ -158,8 +160,9 @@ void arrivals_finish(struct arrivals *a)
          * ns. */
         if (ns <= row->late_ns)
             continue;
-        row->late = first->device;
-        row->place = first->place;
+        row->process = d->tracks[first->device].process;
+        row->device = d->tracks[first->device].device;
+        row->at = work_places_at(&a->places, first->place);
         row->late_count = count;
         row->late_ns = ns;
     }
@@ -170,7 +173,7 @@ void arrivals_finish(struct arrivals *a)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 enum { TITLE, KIND, COMMUNICATOR, MEDIAN = 7, P95 };
-enum { RANK = 10, HOST, PID, DEVICE, CAUSE = 17, WHERE };
+enum { CAUSE = 17, WHERE };
 
 #define ROW struct arrival_row
 
@@ -193,10 +196,12 @@ static const struct column columns[] = {
     [P95] = {"skew_p95_ns", "95%", COLUMN_NS, 11, .spare = 1,
              .doc = "95th percentile of that delay"},
     {"skew_max_ns", "max", COLUMN_NS, 11, .spare = 2, MEMBER(ROW, max_ns), .doc = "longest delay"},
-    [RANK] = {"rank", .doc = "the rank with the longest total delay"},
-    [HOST] = {"host", .doc = "the host of that rank"},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the process of that rank"},
-    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the GPU of that rank"},
+    {"rank", .from = FROM_RANK, .at = offsetof(ROW, process),
+     .doc = "the rank with the longest total delay"},
+    COLUMN_HOST(ROW, process),
+    COLUMN_PID(ROW, process),
+    {"device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(ROW, device), .lacks = LACKS_MAX,
+     .doc = "the GPU of that rank"},
     {"last", NULL, COLUMN_COUNT, MEMBER(ROW, late_count), .doc = "how often that rank was last"},
     {"last_share", "last", COLUMN_SHARE, 6, MEMBER_SHARE(ROW, late_count, count),
      .doc = "how often that rank was last, as a share of all calls"},
@@ -264,10 +269,10 @@ const char *arrivals_cause(const struct work_place *p)
 }
 
 /* "AllReduce of 8: rank 3, load (train.py:3), host" */
-static struct cell arrivals_print_title(const struct idle *d, const struct arrival_row *row,
-                                        const struct work_place *place)
+static struct cell arrivals_print_title(const struct idle *d, const struct arrival_row *row)
 {
-    const struct process *p = d->tracks[row->late].process;
+    const struct process *p = row->process;
+    const struct work_place *place = row->at;
     const char *kind = d->arrivals.kinds[row->kind];
     char rank[RANK_TITLE_BYTES];
     if (!row->late_count)
@@ -286,13 +291,12 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
     *text = NULL;
     for (uint32_t i = 0; i < d->arrivals.row_count; i++) {
         const struct arrival_row *row = &d->arrivals.rows[i];
-        if (row->late_count && d->tracks[row->late].process == p &&
-            (!most || row->late_ns > most->late_ns))
+        if (row->process == p && (!most || row->late_ns > most->late_ns))
             most = row;
     }
     if (!most)
         return 0;
-    const struct work_place *place = work_places_at(&d->arrivals.places, most->place);
+    const struct work_place *place = most->at;
     bool is_placed = place && place->text;
     *text = text_printf("%s of %u, last %llu time%s, %s behind%s%s%s",
                         d->arrivals.kinds[most->kind], most->ranks,
@@ -306,24 +310,15 @@ static void arrivals_print_fill(const struct table *t, uint32_t index, struct ce
 {
     const struct idle *d = t->source;
     const struct arrival_row *row = &d->arrivals.rows[index];
-    const struct idle_track *late = &d->tracks[row->late];
-    const struct work_place *place = work_places_at(&d->arrivals.places, row->place);
-    cells[TITLE] = t->format == FORMAT_TEXT ? arrivals_print_title(d, row, place)
+    cells[TITLE] = t->format == FORMAT_TEXT ? arrivals_print_title(d, row)
                                             : cell_text(d->arrivals.kinds[row->kind]);
     cells[KIND] = cell_text(d->arrivals.kinds[row->kind]);
     cells[COMMUNICATOR] =
         row->communicator ? cell_printf("0x%016" PRIx64, row->communicator) : cell_text(NULL);
     cells[MEDIAN] = cell_number(histogram_quantile(&row->skews, 0.5, 0, row->max_ns));
     cells[P95] = cell_number(histogram_quantile(&row->skews, 0.95, 0, row->max_ns));
-    cells[RANK] = cells[HOST] = cells[CAUSE] = cells[WHERE] = cell_text(NULL);
-    if (!row->late_count)
-        return;
-    cells[RANK] = cell_text(process_rank(late->process));
-    cells[HOST] = cell_text(late->process->header.host);
-    cells[PID] = cell_number(late->process->header.pid);
-    cells[DEVICE] = cell_number(late->device);
-    cells[CAUSE] = cell_text(place ? arrivals_cause(place) : NULL);
-    cells[WHERE] = cell_text(place ? place->text : NULL);
+    cells[CAUSE] = cell_text(row->at ? arrivals_cause(row->at) : NULL);
+    cells[WHERE] = cell_text(row->at ? row->at->text : NULL);
 }
 
 const struct table_info arrivals_table = {

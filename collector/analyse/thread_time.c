@@ -104,7 +104,7 @@ static int thread_time_add(struct thread_times *h, const struct process *p, stru
                            const struct thread_span *new)
 {
     h->is_known[p->index] = true;
-    if (new->kind == DID_RUNNING ? !new->is_look : new->kind == DID_FILE && !new->ns)
+    if (new->did == (DID_RUNNING | DID_SAMPLED) || new->did == DID_FILE)
         h->busy_ns[p->index] += new->ns ? new->ns : new->end_ns - new->begin_ns;
     if (t->count == t->capacity && thread_time_make_room(h, p->index, t) < 0)
         return GPUPROF_NO_MEMORY;
@@ -150,9 +150,8 @@ static int take_look(struct thread_times *h, const struct slice *s,
     struct thread_span delay = *span, fault = *span, rest = *span;
     const char *said = process_meta(s->event.process, "page_fault_ns");
     uint64_t fault_ns = said ? strtoull(said, NULL, 10) : 0;
-    delay.kind = DID_PREEMPTED;
-    fault.kind = DID_FAULT;
-    fault.has_run = true;
+    delay.did = DID_PREEMPTED | (span->did & (DID_SAMPLED | DID_LOOKED));
+    fault.did = DID_FAULT | DID_RAN | (span->did & (DID_SAMPLED | DID_LOOKED));
     delay.word_kind = IDLE_WORD_NONE;
     fault.word_kind = IDLE_WORD_OURS;
     fault.word = (uintptr_t)in_faults;
@@ -178,31 +177,30 @@ static int thread_time_take_sample(struct thread_times *h, const struct slice *s
                                .end_ns = sample.at_ns,
                                .ns = sample.ns,
                                .stack = sample.stack,
-                               .kind = DID_RUNNING,
-                               .is_look = !sample.is_cpu};
+                               .did = DID_RUNNING};
     if (sample.in_gpuprof || sample.is_silent) {
         span.word_kind = IDLE_WORD_OURS;
         span.word = (uintptr_t)(sample.is_silent ? is_detached : in_gpuprof);
     }
     if (!sample.is_cpu && sample.holder) {
-        span.kind = DID_GIL;
+        span.did = DID_GIL;
         span.word_kind = IDLE_WORD_HOLDER;
         span.word = sample.holder;
         span.stack = sample.holder_stack;
     } else if (!sample.is_cpu && sample.state != 'R') {
         const struct system_call *call = system_call_of(sample.syscall);
-        span.kind = call                  ? kind_of_class(call->class)
-                    : sample.syscall >= 0 ? DID_WAITED
-                    : sample.state == 'D' ? DID_FAULT /* in no system call */
-                                          : DID_WAITED;
+        span.did = call                                        ? kind_of_class(call->class)
+                   : sample.syscall < 0 && sample.state == 'D' ? DID_FAULT
+                                                               : DID_WAITED;
         if (call && !call->class) {
             span.word_kind = IDLE_WORD_OURS;
             span.word = (uintptr_t)in_read;
-        } else if (span.kind == DID_FAULT && sample.major_faults) {
+        } else if (span.did == DID_FAULT && sample.major_faults) {
             span.word_kind = IDLE_WORD_OURS;
             span.word = (uintptr_t)in_swap;
         }
     }
+    span.did |= sample.is_cpu ? DID_SAMPLED : DID_LOOKED;
     return take_look(h, s, &sample, &span);
 }
 
@@ -225,11 +223,11 @@ static int name_call(struct thread_times *h, const struct event *e, struct threa
     const struct kernel_name *word;
     int error = kernel_name_intern(&h->names, (const uint8_t *)name,
                                    r->byte_count ? r->byte_count : strlen(name), &word);
-    span->kind = (uint8_t)kind_of_class(host_os_class(e));
+    span->did = kind_of_class(host_os_class(e));
     if (error < 0 || !word)
         return error;
-    if (span->kind == DID_FILE && r->byte_count)
-        span->kind = (uint8_t)kind_of_file(word->shown);
+    if (span->did == DID_FILE && r->byte_count)
+        span->did = kind_of_file(word->shown);
     span->word_kind = IDLE_WORD_NAME;
     span->word = (uintptr_t)word;
     return 0;
@@ -246,7 +244,7 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
     case RECORD_SAMPLE: return thread_time_take_sample(h, s);
     case RECORD_SILENCE: return take_silence(h, e);
     case RECORD_HOST_COUNTERS:
-        span = (struct thread_span){.kind = DID_THROTTLED};
+        span = (struct thread_span){.did = DID_THROTTLED};
         return host_stop(s, &span.begin_ns, &span.end_ns, &span.ns)
                    ? thread_time_add(h, e->process, &h->stops[e->process->index], &span)
                    : 0;
@@ -254,16 +252,16 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
     case RECORD_GIL:
         if (r->code != GIL_WAITED && r->code != GIL_STOPPED)
             return 0;
-        span.kind = DID_STOPPED;
+        span.did = DID_STOPPED;
         if (r->code == GIL_STOPPED)
             break;
-        span.kind = DID_GIL;
+        span.did = DID_GIL;
         span.stack = 0; /* the holder's counts */
         span.word_kind = IDLE_WORD_HOLDER;
         span.word = record_arg(r, GIL_OTHER);
         break;
     case RECORD_GC:
-        span.kind = DID_GC;
+        span.did = DID_GC;
         span.word_kind = IDLE_WORD_OURS;
         span.word = (uintptr_t)(r->code < 3 ? generations[r->code] : "all generations");
         break;
@@ -287,7 +285,7 @@ static uint32_t stack_at(const struct thread_spans *t, const struct thread_span 
                                                          : 0;
         if (s->begin_ns + SAMPLE_NEAR_NS < time->begin_ns)
             break;
-        if (!s->ns || s->kind != DID_RUNNING || !s->stack || apart_ns > near_ns ||
+        if (!s->ns || (s->did & 0xff) != DID_RUNNING || !s->stack || apart_ns > near_ns ||
             (apart_ns == near_ns && s->ns <= most_ns))
             continue;
         stack = s->stack;
@@ -303,13 +301,12 @@ static uint32_t thread_time_stack_of(const struct thread_times *h, uint32_t proc
                                      const struct thread_spans *own, const struct thread_span *s)
 {
     struct thread_table *all = &h->walk->rec->processes[process]->threads;
-    const struct thread *holder =
-        s->kind == DID_GIL && s->word ? thread_of_tid(all, s->word) : NULL;
-    if (s->ns || s->stack || (s->kind != DID_GIL && s->kind != DID_GC))
+    const struct thread *holder = s->did == DID_GIL && s->word ? thread_of_tid(all, s->word) : NULL;
+    if (s->stack || (s->did != DID_GIL && s->did != DID_GC))
         return s->stack;
-    return s->kind == DID_GC ? stack_at(own, s)
-           : holder          ? stack_at(&h->threads[holder->index], s)
-                             : 0;
+    return s->did == DID_GC ? stack_at(own, s)
+           : holder         ? stack_at(&h->threads[holder->index], s)
+                            : 0;
 }
 
 /* The progress through the time. */
@@ -328,10 +325,7 @@ struct way {
 static void thread_time_report(struct way *w, const struct thread_span *s, uint64_t end_ns)
 {
     struct thread_piece piece = {
-        .kind = (enum thread_did)s->kind,
-        .is_sample = s->ns != 0,
-        .is_look = s->is_look,
-        .has_run = s->has_run,
+        .did = s->did,
         .place = {.word = s->word,
                   .stack = thread_time_stack_of(w->h, w->process, w->spans, s),
                   .function = IDLE_NONE,
@@ -345,7 +339,7 @@ static void thread_time_report(struct way *w, const struct thread_span *s, uint6
 
 static unsigned priority(const struct thread_span *s)
 {
-    return s->kind == DID_GC ? 2 : s->kind == DID_GIL;
+    return s->did == DID_GC ? 2 : s->did == DID_GIL;
 }
 
 /* Reports the open span with the highest priority; among equal ones the last to begin. */
@@ -387,7 +381,7 @@ static void report_stops(const struct thread_spans *stops, uint64_t begin_ns, ui
         const struct thread_span *s = &stops->spans[i];
         uint64_t ns = overlap_ns(s->begin_ns, s->end_ns, begin_ns, end_ns);
         double part = ns ? (double)ns / (double)(s->end_ns - s->begin_ns) : 0;
-        struct thread_piece piece = {.kind = DID_THROTTLED,
+        struct thread_piece piece = {.did = DID_THROTTLED,
                                      .place = {.function = IDLE_NONE},
                                      .at_ns = max_of(s->begin_ns, begin_ns),
                                      .ns = (uint64_t)(part * (double)s->ns)};

@@ -45,7 +45,7 @@ enum thread_did {
     DID_KINDS
 };
 
-/* Flags in a row's `did` (idle_host.c), beside enum thread_did: sampled by the CPU, ... */
+/* Flags beside enum thread_did, for samples: by the CPU, ... */
 #define DID_SAMPLED 0x100u
 #define DID_LOOKED  0x200u /* ... or by another thread, ... */
 #define DID_RAN     0x400u /* ... which saw that it ran meanwhile */
@@ -54,15 +54,10 @@ extern const char *const did_words[DID_KINDS];
 
 /* A part of the queried time. */
 struct thread_piece {
-    enum thread_did kind;
-    bool
-        is_sample; /* `ns` is the time a sample stands for, which may lie before the queried time */
-    bool is_look;  /* ... taken by another thread */
-    bool has_run;  /* ... and it ran in that time */
-    struct idle_place
-        place; /* its line by the stack; `word`: the file, the call or the GIL's holder */
+    uint32_t did;            /* enum thread_did, and flags of a sample */
+    struct idle_place place; /* by the stack; `word`: the file, the call or the GIL's holder */
     uint64_t at_ns;
-    uint64_t ns;
+    uint64_t ns; /* the time that a sample stands for may lie before the queried time */
 };
 
 /* Receives one part. */
@@ -82,9 +77,8 @@ struct thread_span {
         };
         struct silence_look look; /* for a silence */
     };
-    uint8_t kind, word_kind; /* enum thread_did, enum idle_word */
-    bool is_look;            /* sampled by another thread, ... */
-    bool has_run;            /* ... which saw that it ran */
+    uint16_t did;      /* enum thread_did, and flags of a sample */
+    uint8_t word_kind; /* enum idle_word */
 };
 
 struct thread_spans {

@@ -146,18 +146,14 @@ static void put_idle(struct export_writer *w, struct idle *d)
         put_device_time(w, i);
     for (uint32_t i = 0; i < d->rows.count && !w->error; i++) {
         const struct idle_row *row = &d->rows.list[i];
-        if (row->did)
-            continue;
-        char *place = idle_place_text(w->walk, &d->lines, row);
-        if (sqlite_ok(w, place ? 0 : GPUPROF_NO_MEMORY))
-            put_IDLE(w, &d->devices[row->device], row, place);
-        free(place);
+        if (!row->did)
+            put_IDLE(w, &d->devices[row->device], row, row->text);
     }
     for (uint32_t i = 0; i < d->arrivals.row_count; i++) {
         const struct arrival_row *row = &d->arrivals.rows[i];
         char communicator[sizeof "0x0123456789abcdef"];
         snprintf(communicator, sizeof communicator, "0x%016" PRIx64, row->communicator);
-        put_ARRIVALS(w, d, row, work_places_at(&d->arrivals.places, row->place), communicator);
+        put_ARRIVALS(w, d, row, communicator);
     }
 }
 

@@ -43,22 +43,17 @@ static const struct part_field device_fields[] = {
     PART(struct carried_device, known.name),
     {0}};
 
-struct carried_row {
-    struct idle_row row;
-    struct idle_reported place;
-};
-
 static const struct part_field row_fields[] = {
-    PART_AS(struct carried_row, row.device, PART_DEVICE),
-    PART(struct carried_row, row.cause, .below = IDLE_CAUSES),
-    PART(struct carried_row, row.did, .below = DID_KINDS),
-    PART(struct carried_row, row.place.is_open, .below = 2),
-    PART(struct carried_row, row.place.side, .below = IDLE_SIDES),
-    PART(struct carried_row, place.tid),
-    PART(struct carried_row, place.work_share),
-    PART(struct carried_row, place.text, .is_needed = true),
-    PART(struct carried_row, place.where),
-    PART_SPAN(struct carried_row, row.ns, row.longest_at_ns),
+    PART_AS(struct idle_row, device, PART_DEVICE),
+    PART(struct idle_row, cause, .below = IDLE_CAUSES),
+    PART(struct idle_row, did, .below = DID_KINDS),
+    PART(struct idle_row, place.is_open, .below = 2),
+    PART(struct idle_row, place.side, .below = IDLE_SIDES),
+    PART(struct idle_row, tid),
+    PART(struct idle_row, work_share),
+    PART(struct idle_row, text, .is_needed = true),
+    PART(struct idle_row, where),
+    PART_SPAN(struct idle_row, ns, longest_at_ns),
     {0}};
 
 static const struct part_field place_fields[] = {
@@ -155,25 +150,6 @@ const struct part_section device_part = {idle_part_put_devices, add_devices, ord
 
 /* ---- idle time, and which kernels met -------------------------------------------------------- */
 
-static int put_rows(struct idle *d, struct part *p)
-{
-    int error = 0;
-    p->has_more |= d->rows.count >= IDLE_ROWS_MAX;
-    for (uint32_t i = 0; i < d->rows.count && error == 0; i++) {
-        struct carried_row row = {.row = d->rows.list[i]};
-        char *where = NULL, *text = idle_place_text(d->walk, &d->lines, &row.row);
-        error = text ? idle_where_text(d->walk, &d->lines, &row.row, &where) : GPUPROF_NO_MEMORY;
-        row.place = (struct idle_reported){text, where, idle_row_tid(d, &row.row),
-                                           idle_row_work_share(d, &row.row)};
-        if (error == 0)
-            part_put_row(p, row_fields, &row);
-        free(text);
-        free(where);
-    }
-    part_put_end(p);
-    return error;
-}
-
 static int idle_part_put(struct report *r, struct part *p)
 {
     struct idle *d = r->idle;
@@ -188,35 +164,20 @@ static int idle_part_put(struct report *r, struct part *p)
     for (uint32_t i = 0; i < a->places.count; i++)
         part_put_row(p, place_fields, &a->places.list[i]);
     part_put_end(p);
-    int error = put_rows(d, p);
+    p->has_more |= d->rows.count >= IDLE_ROWS_MAX;
+    for (uint32_t i = 0; i < d->rows.count; i++)
+        part_put_row(p, row_fields, &d->rows.list[i]);
+    part_put_end(p);
     struct idle_ranks *ranks = &d->ranks;
+    int error = 0;
     for (uint32_t i = 0; i < ranks->count && error == 0; i++) {
         part_put_row(p, sequence_fields, &ranks->list[i]);
         error = part_put_spans(p, &ranks->spool, &ranks->list[i].kernels.spans);
     }
     part_put_end(p);
-    for (uint32_t i = 0; i < d->device_count && error == 0; i++) {
-        const struct ranked_device *device = idle_ranks_device(ranks, i);
-        error = device ? part_put_spans(p, &ranks->spool, &device->alone.spans) : GPUPROF_NO_MEMORY;
-    }
+    for (uint32_t i = 0; i < d->device_count && error == 0; i++)
+        error = part_put_spans(p, &ranks->spool, &d->tracks[i].alone.spans);
     return error;
-}
-
-int part_report_place(struct combination *c, const struct idle_reported *what,
-                      struct idle_place *place)
-{
-    struct idle_reported *reported = calloc(1, sizeof *reported);
-    if (!reported || ARRAY_PUSH(c->places, c->place_count, &reported) < 0) {
-        free(reported);
-        return GPUPROF_NO_MEMORY;
-    }
-    *reported = *what;
-    *place = (struct idle_place){.word = (uintptr_t)reported,
-                                 .function = IDLE_NONE,
-                                 .kind = IDLE_WORD_REPORTED,
-                                 .is_open = place->is_open,
-                                 .side = place->side};
-    return 0;
 }
 
 static int add_kind(struct combination *c, const char *text, uint32_t *number)
@@ -242,18 +203,30 @@ static int add_places(struct part *p, struct work_places *to, struct rank_number
 }
 
 /* Adds the rows. All rows of a device are in one part, in order. */
-static int add_rows(struct combination *c, struct part *p, struct idle *d)
+static int add_rows(struct part *p, struct idle *d)
 {
-    struct carried_row row = {0};
+    struct idle_row row = {0};
     int error = 0;
-    for (; error == 0 && part_get_row(p, row_fields, &row); row = (struct carried_row){0}) {
-        row.row.thread = IDLE_NONE;
-        row.row.process = d->devices[row.row.device].process->index;
+    for (; error == 0 && part_get_row(p, row_fields, &row); row = (struct idle_row){0}) {
+        row.place.word = (uintptr_t)row.text; /* no other row has it */
+        row.place.kind = IDLE_WORD_OURS;
+        row.place.function = row.thread = IDLE_NONE;
+        row.process = d->devices[row.device].process->index;
         p->has_more |= d->rows.count >= IDLE_ROWS_MAX;
-        error = part_report_place(c, &row.place, &row.row.place);
-        if (error == 0)
-            error = idle_rows_add_sum(&d->rows, &row.row);
+        error = idle_rows_add_sum(&d->rows, &row);
+        struct idle_row *to = error == 0 ? &d->rows.list[d->rows.count - 1] : NULL;
+        if (to && to->place.word == row.place.word) {
+            to->text = row.text;
+            to->where = row.where;
+            to->tid = row.tid;
+            to->work_share = row.work_share;
+            continue;
+        }
+        free(row.text);
+        free(row.where);
     }
+    free(row.text);
+    free(row.where);
     return error;
 }
 
@@ -287,28 +260,21 @@ static int idle_part_add(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
     struct rank_numbers *n = &c->numbers[p->index].ranks;
-    int error = part_texts(c, p, &n->kinds, &n->kind_count, add_kind);
-    if (error == 0)
-        error = add_places(p, &d->arrivals.places, n);
-    if (error == 0)
-        error = add_rows(c, p, d);
-    if (error == 0)
-        error = add_sequences(p, &d->ranks, n);
-    for (uint32_t i = 0; i < p->device_count && error == 0 && !p->has_failed; i++) {
-        struct ranked_device *device = idle_ranks_device(&d->ranks, p->devices[i]);
-        error = device ? 0 : GPUPROF_NO_MEMORY;
-        if (device)
-            device->alone = get_spans(p, n);
-    }
+    int error = part_texts(c, p, &n->kinds, &n->kind_count, add_kind) ?:
+                add_places(p, &d->arrivals.places, n) ?:
+                add_rows(p, d) ?: add_sequences(p, &d->ranks, n);
+    for (uint32_t i = 0; i < p->device_count && error == 0 && !p->has_failed; i++)
+        d->tracks[p->devices[i]].alone = get_spans(p, n);
     return error;
 }
 
 static int idle_part_end(struct combination *c)
 {
-    int error = c->rec.count < 2 ? 0 : idle_waits_charge(c->report.idle);
+    if (c->rec.count > 1)
+        idle_waits_charge(c->report.idle);
     for (uint32_t i = 0; i < c->part_count; i++)
         c->parts[i].has_failed |= c->numbers[i].ranks.has_failed;
-    return error == 0 ? idle_finish(c->report.idle) : error;
+    return idle_finish(c->report.idle);
 }
 
 const struct part_section idle_part = {idle_part_put, idle_part_add, idle_part_end};
@@ -366,11 +332,12 @@ static int add_name(struct combination *c, const char *text, uint32_t *number)
 
 static int add_named_place(struct combination *c, const char *text, uint32_t *number)
 {
-    const struct idle_reported reported = {text, text, 0, IDLE_NONE};
-    struct work_place place = {0};
-    int error = text ? part_report_place(c, &reported, &place.place) : 0;
-    return text && error == 0 ? work_places_number(&c->report.findings->gpu.wheres, &place, number)
-                              : error;
+    struct work_places *wheres = &c->report.findings->gpu.wheres;
+    const struct work_place place = {.place = idle_text(text)};
+    int error = text ? work_places_number(wheres, &place, number) : 0;
+    if (text && *number && !wheres->list[*number - 1].text)
+        wheres->list[*number - 1].text = strdup(text);
+    return error;
 }
 
 /* Translates numbers of a name and a place from the part to the combination. */

@@ -327,9 +327,6 @@ void combination_release(struct combination *c)
         free(c->numbers[i].ranks.places);
         part_release(&c->parts[i]);
     }
-    for (uint32_t i = 0; i < c->place_count; i++)
-        free(c->places[i]);
-    free(c->places);
     free(c->reported);
     free(c->numbers);
     free(c->parts);

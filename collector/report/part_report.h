@@ -38,8 +38,6 @@ struct combination {
     struct process_reported *reported; /* owned, indexed by the process number */
     struct recording rec;              /* its processes have no events */
     struct report report;
-    struct idle_reported **places; /* owned, with the items; what idle time is charged to */
-    uint32_t place_count;
     bool has_few_times; /* a part had more different times than it could store */
     bool has_more;      /* some rows had no room, here or in a part */
 };
@@ -78,11 +76,6 @@ extern const struct part_section process_part, device_part, step_part, idle_part
 void part_put_text(struct part *p, const char *text);
 int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32_t *count,
                int (*number)(struct combination *c, const char *text, uint32_t *number));
-
-/* Fills *place with a place of these texts, which must stay valid; its is_open and side are
- * preserved. Returns 0 or GPUPROF_NO_MEMORY. (idle_part.c) */
-int part_report_place(struct combination *c, const struct idle_reported *what,
-                      struct idle_place *place);
 
 /* Reads part `index`, like part_read. */
 typedef enum exit_code combination_part_fn(void *context, uint32_t index, struct part *part);
