@@ -46,20 +46,6 @@ bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_s
     return lost->may_be && !lost->has_hung && lost->pending_ns && span->begin_ns < span->end_ns;
 }
 
-/* Marks the devices whose last work may be lost. */
-static void idle_lost_end(struct idle *d)
-{
-    const struct walk *w = d->walk;
-    for (uint32_t i = 0; i < d->track_count && !w->is_cut; i++) {
-        struct idle_track *t = &d->tracks[i];
-        uint32_t process = t->process->index;
-        struct time_span span;
-        t->loses_work = idle_lost_span(&d->way.processes[process].lost, w->last_ns[process], &span);
-        if (t->place != IDLE_NONE)
-            d->devices[t->place].loses_work = t->loses_work;
-    }
-}
-
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 static int start_process(struct idle_process *p, struct process *process)
@@ -234,7 +220,6 @@ static int idle_end(void *context)
 {
     struct idle *d = context;
     idle_devices_end(d);
-    idle_lost_end(d);
     if (!d->walk->rec->share) /* for a part, this is done when all parts are combined */
         idle_waits_charge(d);
     return d->error;
@@ -318,5 +303,5 @@ int idle_name(struct idle *d, const char *symbol_folder)
             work_places_name(places, &d->lines);
     for (row = d->rows.list; error == 0 && row < end; row++)
         error = row->text ? 0 : name_row(d, row);
-    return error ?: idle_totals(&d->rows, &d->totals.list, &d->totals.count);
+    return error ?: idle_add_totals(d);
 }

@@ -4,7 +4,7 @@
  * the idle time by cause and place, exact to the nanosecond. formats/answers.md, "Idle time", has
  * the rules. Work outside the selection only makes the device not idle.
  *
- * Memory: idle_rows.h, thread_time.h, idle_ranks.h, place_lines.h; 8 bytes a thread, 448 a process,
+ * Memory: idle_rows.h, thread_time.h, idle_ranks.h, place_lines.h; 8 bytes a thread, 352 a process,
  * 1 KB a device of a process (IDLE_DEVICES_MAX at most) and 16 bytes a gpuprof_stop()
  * (IDLE_PAUSES_MAX at most; later ones are ignored). Waits for other ranks lie in a spool.
  */
@@ -80,7 +80,7 @@ struct idle_silence {
 };
 
 struct idle_thread {
-    uint32_t index; /* index of its struct thread */
+    uint32_t index; /* of its struct thread */
     struct idle_silence silence;
     struct idle_entry *entries; /* owned; in time order, and no two overlap */
     uint32_t capacity, count;
@@ -130,7 +130,7 @@ struct idle_gap {
  * Held gaps: gaps of a device between two kernels that end with a copy or a set by another thread
  * than the one that launched the last kernel. The next kernel decides. Its thread gets the gap, as
  * if there had been no copy, unless the kernel may have waited for the copies: then they do
- * (formats/answers.md, "Idle time"). Memory: 112 bytes a gap, IDLE_HELD_MAX a device; beyond that
+ * (formats/answers.md, "Idle time"). Memory: 88 bytes a gap, IDLE_HELD_MAX a device; beyond that
  * gaps are the copies'.
  */
 #define IDLE_HELD_MAX (1u << 14)
@@ -301,6 +301,19 @@ struct idle_way {
     bool leaves_out_ranks; /* devices outside the selection communicate, too */
 };
 
+/* Idle time of one cause and place, in all processes. */
+struct idle_total {
+    enum idle_cause cause;
+    const char *place; /* the text of its rows */
+    uint64_t ns;
+    uint64_t count;
+    const struct process *process;  /* NULL: several */
+    const struct idle_row *longest; /* the row with the longest gap, and its device */
+    const struct idle_device *of;
+    const struct process *longest_process;
+    uint32_t devices; /* number of devices added up */
+};
+
 struct idle {
     struct walk *walk;
     bool follows_ranks; /* devices of several processes, here or in the combined parts */
@@ -394,6 +407,9 @@ static inline bool idle_lacks_ranks(const struct idle *d)
 /* True if devices of the job communicate. */
 bool idle_communicates(const struct idle *d, uint32_t job);
 
+/* Adds up named rows by cause and place, largest first. 0 or GPUPROF_NO_MEMORY. */
+int idle_add_totals(struct idle *d);
+
 /* The tables of devices' time and of idle time by cause and place. Their state is a struct idle,
  * which may be NULL. (idle_print.c) */
 #define IDLE_TABLES 2
@@ -415,19 +431,16 @@ static inline void idle_waited_begin(struct idle_device *device)
     device->waits.next = 0;
 }
 
-/* ---- of its files; functions without a result note errors in the struct idle
- * --------------------------
+/* ---- of its files; void functions note errors in the struct idle ------------------------------
  */
 
-/* Call when all communication is known: turns waits for other ranks into idle time with rows, and
- * stores them for idle_waited. (idle_meetings.c) */
+/* When all communication is known: turns waits for other ranks into idle time with rows, and stores
+ * them for idle_waited. (idle_meetings.c) */
 void idle_waits_charge(struct idle *d);
 
-/* idle_gap.c cuts a gap, in which a device did nothing, into parts of one cause and one place each,
- * by what the thread did that launched the work that ends it. */
-
-/* Adds rows for the selected time of consecutive gaps that one call explains, and counts them as
- * one; without waits if the work before them is unknown. */
+/* Cuts gaps, in which a device did nothing, into parts of one cause and one place each, by what the
+ * thread did that launched the work that ends them. Adds rows for the selected time of consecutive
+ * gaps that one call explains, and counts them as one. (idle_gap.c) */
 void idle_gap_charge(struct idle *d, const struct idle_gap *gaps, uint32_t count);
 
 /* A gap that a copy ends may be held if the thread that launched the last kernel did not wait for
@@ -460,13 +473,7 @@ void idle_start_host(struct idle_track *t, uint64_t end_ns, uint64_t ns);
 void idle_device_add(struct idle_device *sum, const struct idle_device *device);
 
 /* Time that the device has worked so far. */
-static inline uint64_t idle_work_ns(const struct idle_device *device)
-{
-    uint64_t ns = 0;
-    for (unsigned part = 0; part < IDLE_BUSY_PARTS; part++)
-        ns += device->parts[part];
-    return ns;
-}
+uint64_t idle_work_ns(const struct idle_device *device);
 
 /* Sets *span to the time with unknown work at the end; false if all is known up to end_ns. */
 bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_span *span);

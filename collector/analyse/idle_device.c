@@ -71,6 +71,14 @@ static inline void idle_device_spend(struct idle *d, struct idle_track *t, uint6
     spend_part(d, t, IDLE_OTHER, to_ns);
 }
 
+uint64_t idle_work_ns(const struct idle_device *device)
+{
+    uint64_t ns = 0;
+    for (unsigned part = 0; part < IDLE_BUSY_PARTS; part++)
+        ns += device->parts[part];
+    return ns;
+}
+
 static uint64_t last_work_ns(const struct idle_track *t, unsigned parts)
 {
     uint64_t ns = 0;
@@ -399,21 +407,20 @@ static void charge_last(struct idle *d, struct idle_track *t, uint64_t end_ns)
     charge(d, t, gap_of(d, t, end_ns, NULL), false);
 }
 
-/* Completes a device. Its time is unknown where work is lost. */
-static void end_of(struct idle *d, struct idle_track *t)
+/* Completes a device. Its time is unknown where work is lost (NULL: nowhere). */
+static void end_of(struct idle *d, struct idle_track *t, uint64_t end_ns,
+                   const struct time_span *lost)
 {
     struct idle_device *device = &d->devices[t->place];
-    uint64_t end_ns = d->walk->last_ns[t->process->index];
-    struct time_span lost;
     if (is_selection(d))
         end_ns = min_of(t->to_ns, max_of(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
     device->end_ns = max_of(idle_cut(d, end_ns), device->begin_ns);
+    device->loses_work = t->loses_work;
     give_held(d, t, NULL);
     idle_device_spend(d, t, end_ns);
-    if (!is_selection(d) && !d->walk->is_cut &&
-        idle_lost_span(&d->way.processes[t->process->index].lost, end_ns, &lost)) {
-        charge_last(d, t, lost.begin_ns);
-        t->at_ns = max_of(t->at_ns, lost.end_ns);
+    if (lost && !is_selection(d)) {
+        charge_last(d, t, lost->begin_ns);
+        t->at_ns = max_of(t->at_ns, lost->end_ns);
     }
     charge_last(d, t, end_ns);
     t->own.place = idle_text(idle_on_device);
@@ -428,9 +435,15 @@ static void end_of(struct idle *d, struct idle_track *t)
 
 void idle_devices_end(struct idle *d)
 {
-    for (uint32_t i = 0; i < d->track_count; i++)
-        if (d->tracks[i].place != IDLE_NONE)
-            end_of(d, &d->tracks[i]);
+    for (uint32_t i = 0; i < d->track_count; i++) {
+        struct idle_track *t = &d->tracks[i];
+        uint64_t end_ns = d->walk->last_ns[t->process->index];
+        struct time_span lost;
+        t->loses_work = !d->walk->is_cut &&
+                        idle_lost_span(&d->way.processes[t->process->index].lost, end_ns, &lost);
+        if (t->place != IDLE_NONE)
+            end_of(d, t, end_ns, t->loses_work ? &lost : NULL);
+    }
     for (uint32_t i = 0; i < d->rows.count; i++) {
         const struct idle_row *row = &d->rows.list[i];
         d->devices[row->device].causes[row->cause] += row->did ? 0 : row->ns;

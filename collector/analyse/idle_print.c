@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of devices' time and idle time. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyse/idle.h"
 #include "analyse/report_make.h"
@@ -65,63 +66,127 @@ static void fill_device(const struct table *t, uint32_t index, struct cell *cell
     cells[ORDER] = cell_number((uint64_t)device->process->index << 32 | (uint32_t)device->device);
 }
 
-enum { PLACE, CAUSE, COUNT, TOTAL, SHARE, LONGEST, AT, RANK, HOST, PID, GPU };
-enum { LONGEST_RANK = 12, LONGEST_PID, LONGEST_GPU };
+static int by_cause_and_place(const struct idle_total *a, const struct idle_total *b)
+{
+    return ORDER(a->cause, b->cause) ?: strcmp(a->place, b->place);
+}
+
+static int by_device(const void *left, const void *right)
+{
+    const struct idle_total *a = left, *b = right;
+    return by_cause_and_place(a, b) ?: ORDER(a->of, b->of) ?: ORDER(a->longest, b->longest);
+}
+
+static int by_ns(const void *left, const void *right)
+{
+    const struct idle_total *a = left, *b = right;
+    return ORDER(b->ns, a->ns) ?: by_cause_and_place(left, right);
+}
+
+/* Adds `more`, which has the same cause and place. */
+static void add_total(struct idle_total *sum, const struct idle_total *more)
+{
+    const struct idle_row *a = sum->longest, *b = more->longest;
+    sum->process = sum->process == more->process ? sum->process : NULL;
+    sum->ns += more->ns;
+    sum->count += more->count;
+    if (b->longest_ns > a->longest_ns ||
+        (b->longest_ns == a->longest_ns && b->longest_at_ns < a->longest_at_ns)) {
+        sum->longest = b;
+        sum->of = more->of;
+        sum->longest_process = more->longest_process;
+    }
+}
+
+int idle_add_totals(struct idle *d)
+{
+    struct idle_total *list = d->totals.list = calloc(d->rows.count + 1u, sizeof *list);
+    uint32_t count = 0, kept = 0;
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < d->rows.count; i++) {
+        const struct idle_row *row = &d->rows.list[i];
+        const struct idle_device *device = &d->devices[row->device];
+        if (!row->did)
+            list[count++] = (struct idle_total){.cause = (enum idle_cause)row->cause,
+                                                .place = row->text,
+                                                .ns = row->ns,
+                                                .count = row->count,
+                                                .process = device->process,
+                                                .longest = row,
+                                                .of = device,
+                                                .longest_process = device->process,
+                                                .devices = 1};
+    }
+    qsort(list, count, sizeof *list, by_device);
+    const struct idle_device *last = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct idle_total one = list[i];
+        bool is_new = !kept || by_cause_and_place(&list[kept - 1], &one) != 0;
+        struct idle_total *sum = is_new ? &list[kept++] : &list[kept - 1];
+        if (is_new)
+            *sum = one;
+        else
+            add_total(sum, &one);
+        sum->devices += !is_new && one.of != last;
+        last = one.of;
+    }
+    d->totals.count = kept;
+    qsort(list, kept, sizeof *list, by_ns);
+    return 0;
+}
+
+#define ROW struct idle_total
+
+enum { PLACE, CAUSE, COUNT, TOTAL, SHARE, LONGEST, AT, PID = 9, GPU };
 
 static const struct column place_columns[] = {
-    {"place", "where", MEMBER(struct idle_total, place),
+    {"place", "where", MEMBER(ROW, place),
      .doc = "where in the program: the line, or else the operator, range or call"},
     [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13,
                .doc = "launch, host, waiting, preempted, loader, sync, copy, allocation, "
                       "communication, capture, start-up, nothing or unknown"},
-    [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, MEMBER(struct idle_total, count),
+    [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, MEMBER(ROW, count),
                .doc = "the number of gaps that contain it"},
-    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, MEMBER(struct idle_total, ns),
-               .doc = "total idle time"},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, MEMBER(ROW, ns), .doc = "total idle time"},
     [SHARE] = {"share", "share", COLUMN_SHARE, 7,
                .doc =
                    "that as a part of the GPUs' recorded time after start-up; of start-up, of all"},
-    [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1, .doc = "the longest gap"},
+    [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1,
+                 MEMBER_OF(ROW, longest, longest_ns), .doc = "the longest gap"},
     [AT] = {"at_ns", "began at", COLUMN_NS, 12, .spare = 2,
             .doc = "when that gap began, since the first event"},
-    [RANK] = {"rank", NULL, .doc = "the rank, if all is on one GPU"},
-    [HOST] = {"host", NULL, .doc = "the host, if all is on one GPU"},
+    {"rank", .from = FROM_RANK, .at = offsetof(ROW, process),
+     .doc = "the rank, if all is on one GPU"},
+    {"host", .from = FROM_HOST, .at = offsetof(ROW, process),
+     .doc = "the host, if all is on one GPU"},
     [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true,
              .doc = "the process, if all is on one GPU"},
     [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true,
              .doc = "the GPU, if all is on one GPU"},
-    {"devices", NULL, COLUMN_COUNT, MEMBER(struct idle_total, devices),
-     .doc = "the number of GPUs in the row"},
-    [LONGEST_RANK] = {"longest_rank", NULL, .doc = "the rank of the longest gap"},
-    [LONGEST_PID] = {"longest_pid", NULL, COLUMN_NUMBER, .ascending = true,
-                     .doc = "the process of the longest gap"},
-    [LONGEST_GPU] = {"longest_device", NULL, COLUMN_NUMBER, .ascending = true,
-                     .doc = "the GPU of the longest gap"},
+    {"devices", NULL, COLUMN_COUNT, MEMBER(ROW, devices), .doc = "the number of GPUs in the row"},
+    {"longest_rank", .from = FROM_RANK, .at = offsetof(ROW, longest_process),
+     .doc = "the rank of the longest gap"},
+    {"longest_pid", NULL, COLUMN_NUMBER, .ascending = true, .from = FROM_PID,
+     .at = offsetof(ROW, longest_process), .doc = "the process of the longest gap"},
+    {"longest_device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, of, device),
+     .doc = "the GPU of the longest gap"},
 };
+#undef ROW
 
 static void idle_print_fill_place(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct idle *d = t->source;
     const struct idle_total *total = &d->totals.list[index];
-    const struct idle_row *row = &d->rows.list[total->longest];
-    const struct idle_device *device = &d->devices[row->device];
-    uint64_t origin_ns = d->walk->survey.origin_ns;
+    uint64_t at_ns = total->longest->longest_at_ns, origin_ns = d->walk->survey.origin_ns;
     cells[CAUSE] = cell_text(idle_cause_words[total->cause]);
     cells[SHARE] = cell_share(total->ns, idle_share_of(d, total->cause));
-    cells[LONGEST] = cell_number(row->longest_ns);
     /* A gap that begins with the process begins before the first event. */
-    cells[AT] =
-        row->longest_at_ns < origin_ns && t->format == FORMAT_TEXT
-            ? cell_text("the start")
-            : cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
-    cells[RANK] = cells[LONGEST_RANK] = cell_text(process_rank(device->process));
-    cells[HOST] = cell_text(device->process->header.host);
-    cells[PID] = cells[LONGEST_PID] = cell_number(device->process->header.pid);
-    cells[GPU] = cells[LONGEST_GPU] = cell_number(device->device);
-    if (total->has_processes) /* the row adds up several processes */
-        cells[RANK] = cells[HOST] = cells[PID] = cell_text(NULL);
-    if (total->devices > 1)
-        cells[GPU] = cell_text(NULL);
+    cells[AT] = at_ns < origin_ns && t->format == FORMAT_TEXT
+                    ? cell_text("the start")
+                    : cell_number(at_ns > origin_ns ? at_ns - origin_ns : 0);
+    cells[PID] = cell_known(total->process, total->longest_process->header.pid);
+    cells[GPU] = cell_known(total->devices == 1, total->of->device);
 }
 
 static void say_shares(const struct table *t, FILE *out)

@@ -133,19 +133,7 @@ static inline struct idle_place idle_text(const char *ours)
         .word = (uintptr_t)ours, .function = IDLE_NONE, .kind = IDLE_WORD_OURS};
 }
 
-/* ---- texts of places; functions that return an int return 0 or GPUPROF_NO_MEMORY --------------
- */
-
-/* Idle time of one cause and place, in all processes. */
-struct idle_total {
-    enum idle_cause cause;
-    const char *place; /* the text of its rows */
-    uint64_t ns;
-    uint64_t count;
-    uint32_t longest;   /* index of the row with the longest gap */
-    uint32_t devices;   /* number of devices added up */
-    bool has_processes; /* the devices belong to several processes */
-};
+/* ---- texts of places; functions that return an int return 0 or GPUPROF_NO_MEMORY ------------- */
 
 /* Requests the source lines of a place. */
 int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place);
@@ -160,9 +148,6 @@ char *idle_did_text(const struct idle_row *row);
 
 /* The preposition for such a text in a sentence: "at ", or "" if the text has its own. */
 const char *idle_at(const char *place);
-
-/* Adds up named rows by cause and place, largest first, in new memory. */
-int idle_totals(const struct idle_rows *rows, struct idle_total **totals, uint32_t *count);
 
 /*
  * Numbered places in the program: where device work was launched (the innermost line of the

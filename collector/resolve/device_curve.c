@@ -94,60 +94,54 @@ static uint32_t point_before(const struct device_curve *c, uint64_t ns)
     return behind ? behind - 1 : c->count;
 }
 
-/* The points that bound the counter at that time. */
-static bool device_curve_place(const struct device_curve *c, uint64_t at_ns, uint64_t lag_ns,
-                               struct curve_point *low, struct curve_point *high)
+/* The counter at a moment: between two points, and interpolated between the readings half a period
+ * later, which is the mean lag. The error is the distance to the farther point. */
+struct moment {
+    struct curve_point low, high;
+    double value, error;
+};
+
+/* Returns false if one of the points is not there. */
+static bool moment_at(const struct device_curve *c, uint64_t at_ns, struct moment *m)
 {
-    uint32_t before = point_before(c, at_ns);
+    uint64_t lag_ns = device_curve_lag_ns(c), middle_ns = at_ns + lag_ns / 2;
+    uint32_t before = point_before(c, at_ns), middle = point_before(c, middle_ns);
     uint32_t behind = at_ns + lag_ns ? point_behind(c, at_ns + lag_ns - 1) : 0;
     behind = behind > before ? behind : before;
     if (before >= c->count || behind >= c->count)
         return false;
-    *low = c->points[before];
-    *high = c->points[behind];
-    return true;
-}
-
-/* Interpolates between the readings half a period later, which is the mean lag. Adds the distance
- * to the farther bound to *error. */
-static double estimate(const struct device_curve *c, uint64_t at_ns, struct curve_point low,
-                       struct curve_point high, double *error)
-{
-    uint32_t before = point_before(c, at_ns);
-    const struct curve_point *a = &c->points[before], *b = a + (before + 1 < c->count);
+    const struct curve_point *a = &c->points[middle], *b = a + (middle + 1 < c->count);
     double share =
-        b->at_ns > a->at_ns ? (double)(at_ns - a->at_ns) / (double)(b->at_ns - a->at_ns) : 0;
+        b->at_ns > a->at_ns ? (double)(middle_ns - a->at_ns) / (double)(b->at_ns - a->at_ns) : 0;
     double value = (double)a->value + share * (double)(b->value - a->value);
-    value = value > (double)high.value ? (double)high.value : value;
-    double below = value - (double)low.value, above = (double)high.value - value;
-    *error += below > above ? below : above;
-    return value;
+    m->low = c->points[before];
+    m->high = c->points[behind];
+    m->value = fmin(value, (double)m->high.value);
+    m->error = fmax(m->value - (double)m->low.value, (double)m->high.value - m->value);
+    return true;
 }
 
 bool device_curve_between(const struct device_curve *c, uint64_t begin_ns, uint64_t end_ns,
                           struct curve_growth *growth)
 {
-    uint64_t period_ns = device_curve_period_ns(c);
-    uint64_t lag_ns = device_curve_lag_ns(c);
-    struct curve_point from_low, from_high, to_low, to_high;
+    struct moment from, to;
     bool is_early = c->count && begin_ns < c->points[0].at_ns;
     *growth = (struct curve_growth){.known = !c->count  ? CURVE_UNREAD
                                              : is_early ? CURVE_EARLY
                                                         : CURVE_LATE};
-    if (end_ns < begin_ns || end_ns > UINT64_MAX - lag_ns ||
-        !device_curve_place(c, begin_ns, lag_ns, &from_low, &from_high) ||
-        !device_curve_place(c, end_ns, lag_ns, &to_low, &to_high))
+    if (end_ns < begin_ns || end_ns > UINT64_MAX - device_curve_lag_ns(c) ||
+        !moment_at(c, begin_ns, &from) || !moment_at(c, end_ns, &to))
         return false;
     bool has_jumped = c->jump_count > CURVE_JUMPS_MAX; /* their times are not known */
     for (uint32_t i = 0; i < c->jump_count && i < CURVE_JUMPS_MAX; i++)
-        has_jumped |= c->jumps_ns[i] > from_low.at_ns && c->jumps_ns[i] <= to_high.at_ns;
-    growth->known = has_jumped                      ? CURVE_STARTED
-                    : end_ns - begin_ns < period_ns ? CURVE_SHORT
-                                                    : CURVE_KNOWN;
+        has_jumped |= c->jumps_ns[i] > from.low.at_ns && c->jumps_ns[i] <= to.high.at_ns;
+    growth->known = has_jumped                                      ? CURVE_STARTED
+                    : end_ns - begin_ns < device_curve_period_ns(c) ? CURVE_SHORT
+                                                                    : CURVE_KNOWN;
     if (growth->known != CURVE_KNOWN)
         return false;
-    double from = estimate(c, begin_ns + lag_ns / 2, from_low, from_high, &growth->error);
-    growth->value = estimate(c, end_ns + lag_ns / 2, to_low, to_high, &growth->error) - from;
+    growth->value = to.value - from.value;
+    growth->error = from.error + to.error;
     return true;
 }
 
