@@ -18,6 +18,8 @@
 #include "record/losses.h"
 #include "trace/trace_writer.h"
 
+#define COLUMN_BYTES 32 /* of a column's name as JSON, and its quotes as csv */
+
 /* The names as JSON members, up to their values. */
 static const char *const columns[EVENT_COLUMNS] = {
 #define EVENT_COLUMN(NAME, name, meaning) ",\"" #name "\":",
@@ -79,49 +81,46 @@ void event_begin(struct export_writer *w, const char *kind, const struct process
 /* ---- printed --------------------------------------------------------------------------------- */
 
 /* Words have no quotes; texts keep those of JSON unless something is escaped. */
-static void print_csv(struct packet *line, enum event_column column, const char *json, size_t bytes)
+static char *put_csv(char *out, enum event_column column, const char *json, size_t bytes)
 {
     bool is_word = column == EVENT_KIND || column == EVENT_ERROR || column == EVENT_STATE;
-    bool is_text = bytes && *json == '"';
-    if (column)
-        packet_append(line, ",", 1);
-    if (*json == '{' || (is_text && memchr(json, '\\', bytes))) {
-        char *out = packet_room(line, 2 * bytes + 2);
-        line->used += out ? (size_t)(csv_escape(out, json, bytes) - out) : 0;
-    } else if (is_text && is_word) {
-        packet_append(line, json + 1, bytes - 2);
-    } else {
-        packet_append(line, json, bytes);
-    }
+    bool is_text = *json == '"', is_object = *json == '{';
+    if (is_text && is_word)
+        return (char *)memcpy(out, json + 1, bytes - 2) + bytes - 2;
+    if (is_object || (is_text && memchr(json, '\\', bytes)))
+        return csv_escape(out, json, bytes);
+    return (char *)memcpy(out, json, bytes) + bytes;
 }
 
 int event_end(struct export_writer *w)
 {
-    struct packet *line = &w->line;
     if (w->args.used) {
         packet_append(&w->args, "}", 1);
         event_json(w, EVENT_ARGS, (const char *)w->args.bytes, w->args.used);
     }
     if (w->state[0])
         event_text(w, EVENT_STATE, w->state);
-    line->used = 0;
-    for (unsigned i = 0; i < EVENT_COLUMNS; i++) {
-        const struct event_cell *c = &w->cells[i];
-        const char *json = c->bytes ? (const char *)w->cell_text.bytes + c->at : "";
-        if (w->is_csv) {
-            print_csv(line, i, json, c->bytes);
-        } else if (c->bytes) {
-            packet_append(line, columns[i], strlen(columns[i]));
-            packet_append(line, json, c->bytes);
-        }
-    }
-    packet_append(line, w->is_csv ? "\n" : "}\n", w->is_csv ? 1 : 2);
-    event_fail(w, w->args.failed || w->cell_text.failed || line->failed ? GPUPROF_NO_MEMORY : 0);
+    char *line = packet_room(&w->line, 2 * w->cell_text.used + COLUMN_BYTES * EVENT_COLUMNS);
+    event_fail(w, w->args.failed || w->cell_text.failed || !line ? GPUPROF_NO_MEMORY : 0);
     if (w->error)
         return w->error;
-    if (!w->is_csv)
-        line->bytes[0] = '{'; /* in place of a comma */
-    output_write(w->out, (const char *)line->bytes, line->used);
+    char *out = line;
+    for (unsigned i = 0; i < EVENT_COLUMNS; i++) {
+        const struct event_cell *c = &w->cells[i];
+        const char *json = (const char *)w->cell_text.bytes + c->at;
+        if (w->is_csv) {
+            out = c->bytes ? put_csv(out, i, json, c->bytes) : out;
+            *out++ = i + 1 < EVENT_COLUMNS ? ',' : '\n';
+        } else if (c->bytes) {
+            out = stpcpy(out, columns[i]);
+            out = (char *)memcpy(out, json, c->bytes) + c->bytes;
+        }
+    }
+    if (!w->is_csv) {
+        *line = '{'; /* in place of a comma */
+        out = stpcpy(out, "}\n");
+    }
+    output_write(w->out, line, (size_t)(out - line));
     return 0;
 }
 
