@@ -71,9 +71,9 @@ static bool chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s, enum r
 
 /* Writes {"ph":"X",... up to the first member of args. */
 static char *chrome_gpu_put_head(struct trace_writer *w, const struct gpu_slice *s,
-                                 const char *category, const struct kernel_name *name,
-                                 const char *text, size_t bytes)
+                                 const struct kernel_name *name, const char *text, size_t bytes)
 {
+    const char *category = select_kind_word(selection_kind_of(s->record, NULL));
     char *out = chrome_begin_slice(w, category, name, text, &s->at, bytes);
     return has_arrow(w, s->of) && is_bound(w, s->of)
                ? chrome_put_binding(w, out, s->of->call.process, s->of->call.id, false)
@@ -233,7 +233,7 @@ static const struct kernel_name *launched_by(struct trace_writer *w, const struc
 }
 
 /* Work records of all types share the places of device, context and stream. */
-static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *category)
+static void put_work(struct trace_writer *w, struct gpu_slice *s)
 {
     const struct record *r = s->record;
     const struct event *e = &s->of->event;
@@ -250,7 +250,7 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s, const char *ca
     uint32_t external = external_id(w, s->of);
     if (w->error)
         return;
-    char *out = chrome_gpu_put_head(w, s, category, name, name ? NULL : record_title(r, title),
+    char *out = chrome_gpu_put_head(w, s, name, name ? NULL : record_title(r, title),
                                     by ? by->json_bytes : 0);
     out = put_own(w, s, put_identity(s, out, external, record_arg(r, KERNEL_CONTEXT)));
     if (by)
@@ -282,7 +282,7 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
     bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.options->sync_streams;
     uint32_t external = external_id(w, s->of);
-    char *out = chrome_gpu_put_head(w, s, "cuda_sync", NULL, renamed ? "Stream Wait" : kind, 0);
+    char *out = chrome_gpu_put_head(w, s, NULL, renamed ? "Stream Wait" : kind, 0);
     out = put_identity(s, out, external, context);
     out = chrome_gpu_put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
     if (on_stream)
@@ -299,8 +299,8 @@ static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
     const struct event *e = &s->of->event;
     if (!chrome_gpu_place(w, s, ROW_OVERHEAD, 0))
         return;
-    char *out = chrome_gpu_put_head(w, s, "overhead", NULL,
-                                    overhead_kind_text(record_arg(r, OVERHEAD_KIND)), 0);
+    char *out =
+        chrome_gpu_put_head(w, s, NULL, overhead_kind_text(record_arg(r, OVERHEAD_KIND)), 0);
     out = chrome_gpu_put_text(PUT(out, ",\"object\":"),
                               object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
     if (s->at.end_ns - s->at.begin_ns != e->end_ns - e->begin_ns)
@@ -316,14 +316,12 @@ static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
 void chrome_gpu(struct trace_writer *w, const struct slice *s)
 {
     struct gpu_slice g = {.of = s, .record = s->event.record};
-    switch (g.record->type) {
-    case RECORD_KERNEL: put_work(w, &g, "kernel"); break;
-    case RECORD_COPY: put_work(w, &g, "gpu_memcpy"); break;
-    case RECORD_SET: put_work(w, &g, "gpu_memset"); break;
-    case RECORD_GRAPH: put_work(w, &g, "gpu_graph"); break;
-    case RECORD_SYNC: put_sync(w, &g); break;
-    default: put_overhead(w, &g);
-    }
+    if (is_stream_work(g.record->type))
+        put_work(w, &g);
+    else if (g.record->type == RECORD_SYNC)
+        put_sync(w, &g);
+    else
+        put_overhead(w, &g);
 }
 
 /* ---- what slowed a device down (run --device) ---------------------------------------------------

@@ -192,7 +192,6 @@ static void put_activity(struct trace_writer *w, const struct slice *s)
     const struct record *r = s->event.record;
     const struct thread *t = s->event.thread;
     bool is_hold = r->type == RECORD_GIL && r->code == GIL_HELD;
-    const char *category = r->type == RECORD_OS_CALL ? "os" : r->type == RECORD_GIL ? "gil" : "gc";
     char text[GPU_TITLE_BYTES];
     const char *title =
         r->type == RECORD_OS_CALL ? host_os_name(&s->event, text) : record_title(r, text);
@@ -205,7 +204,7 @@ static void put_activity(struct trace_writer *w, const struct slice *s)
         title = text;
     }
     char *out =
-        chrome_begin_slice(w, category, NULL, title, &at,
+        chrome_begin_slice(w, select_kind_word(selection_kind_of(r, NULL)), NULL, title, &at,
                            json_escape_bytes_max(r->byte_count) + (stack ? CHROME_STACK_BYTES : 0));
     chrome_end_slice(w, put_facts(out, r), stack);
 }
