@@ -36,6 +36,20 @@ const char *flame_value_text(enum flame_weight weight, char *text, uint64_t valu
                                     : time_text(text, value);
 }
 
+char *flame_change_text(char *text, const uint64_t totals[FLAME_SIDES])
+{
+    double now = (double)totals[FLAME_NOW], before = (double)totals[FLAME_BEFORE];
+    if (!totals[FLAME_BEFORE])
+        snprintf(text, FLAME_CHANGE_BYTES, "new");
+    else if (!totals[FLAME_NOW])
+        snprintf(text, FLAME_CHANGE_BYTES, "gone");
+    else if (now >= 10 * before)
+        snprintf(text, FLAME_CHANGE_BYTES, "x %.1f", now / before);
+    else
+        snprintf(text, FLAME_CHANGE_BYTES, "%+.1f %%", 100 * (now - before) / before);
+    return text;
+}
+
 /* Returns the value that the graph shows. */
 static uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost)
 {

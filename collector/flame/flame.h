@@ -94,30 +94,4 @@ int flame_write_speedscope(const struct flame *f, struct output *out);
 int flame_write_svg(const struct flame *f, struct output *out);
 int flame_write_pprof(const struct flame *f, struct output *out); /* of all weights; not compared */
 
-/* ---- flame_diff.c ---- */
-
-/*
- * Compares two flame graphs: the cost of each stack now and before, averaged over the runs of each
- * side. Runs are added one at a time into one tree. It joins frames by label without line numbers,
- * which every edit changes, and joins a program's ranks. Memory: as in call_tree.h, and 48 bytes a
- * node.
- */
-struct flame_diff {
-    struct flame graph; /* complete after flame_diff_finish */
-    struct call_tree tree;
-    struct kernel_names names; /* names of its frames */
-    uint32_t node_count;       /* capacity of the graph's nodes */
-    uint32_t runs[FLAME_SIDES];
-    bool is_shares; /* scales `before` as if both sides had equal totals */
-};
-
-void flame_diff_init(struct flame_diff *d, enum flame_weight weight, bool is_shares);
-void flame_diff_release(struct flame_diff *d);
-
-/* Adds a run, which may be released afterwards. Returns 0 or GPUPROF_NO_MEMORY. */
-int flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flame *f);
-
-/* Completes the graph after the last run; its note must be set. Returns 0 or GPUPROF_NO_MEMORY. */
-int flame_diff_finish(struct flame_diff *d);
-
 #endif
