@@ -164,7 +164,8 @@ static const char *idle_place_name_of(const struct walk *w, const struct idle_ro
 }
 
 /* Text for one end of a time between two calls: the call with its line, or else its operator or
- * range. Sets *is_known if there is more than the function. NULL if out of memory. */
+ * range, quoted if " and " in its name would confuse. Sets *is_known if there is more than the
+ * function. NULL if out of memory. */
 static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                       bool has_caller, bool *is_known)
 {
@@ -175,9 +176,10 @@ static char *end_text(const struct walk *w, struct place_lines *lines, const str
     *is_known |= line || row->place.kind == IDLE_WORD_NAME;
     const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
     const char *shown = line ?: idle_place_name_of(w, row, made);
-    return cleaned(text_printf("%s%s%.*s", line && function ? function : "",
-                               line && function ? " in " : "",
-                               (int)(caller ? caller - line : (ptrdiff_t)strlen(shown)), shown));
+    const char *quote = !line && strstr(shown, " and ") ? "'" : "";
+    return cleaned(text_printf(
+        "%s%s%s%.*s%s", line && function ? function : "", line && function ? " in " : "", quote,
+        (int)(caller ? caller - line : (ptrdiff_t)strlen(shown)), shown, quote));
 }
 
 /* Sets *text to "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)",
