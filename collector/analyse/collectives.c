@@ -142,13 +142,10 @@ bool collectives_agree(const struct collective_call *a, const struct collective_
            a->root == b->root;
 }
 
-/* Returns the index of the rank's part in the channel. Returns NONE for rank 0, without room, or
- * without memory. */
+/* Returns the index of the rank's part in the channel. Returns NONE without room or memory. */
 static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_kind kind,
                          uint32_t from, uint32_t to, int *error)
 {
-    if (!rank)
-        return NONE;
     uint32_t of = c->ranks[rank - 1].communicator, number, part = 0, before = c->part_count;
     const struct channel new = {.communicator = of, .kind = kind, .from = from, .to = to};
     struct key key = {of, kind, kind == COLLECTIVE_MESSAGE ? 1 + ((uint64_t)from << 32 | to) : 0};
@@ -216,45 +213,38 @@ static int collectives_add_call(struct collectives *c, const struct event *e, ui
     return queue(&c->threads[e->thread->index], part, sequence);
 }
 
-static int take_counted(struct collectives *c, const struct event *e)
+static uint64_t rank_of(const struct collectives *c, const struct event *e, const char *label)
 {
-    uint64_t handle = arg(e, "comm", 0), sequence = arg(e, "sequence", 0), peer = arg(e, "peer", 0);
-    uint64_t rank = key_map_get(&c->keys.handles, (struct key){e->process->index, handle, 0});
+    return key_map_get(&c->keys.handles, (struct key){e->process->index, arg(e, label, 0), 0});
+}
+
+/* Takes a call of an order. Calls without a number, and splits that not all ranks must call, have
+ * none. All ranks of the parent must call another split, with any color. */
+static int take_ordered(struct collectives *c, const struct event *e)
+{
+    unsigned does = e->function->does;
+    uint64_t sequence = 1, peer = arg(e, "peer", 0), id = arg(e, "id", 0), rank = 0;
+    enum collective_kind kind = does == API_DOES_COLLECTIVE   ? COLLECTIVE_ALL
+                                : does == API_DOES_COMM_MAKE  ? COLLECTIVE_MAKING
+                                : does == API_DOES_COMM_SPLIT ? COLLECTIVE_SPLIT
+                                                              : COLLECTIVE_MESSAGE;
     int error = 0;
-    if (!rank || !sequence || peer >= UINT32_MAX)
-        return 0;
-    uint32_t own = c->ranks[rank - 1].rank;
-    bool is_all = e->function->does == API_DOES_COLLECTIVE;
-    bool is_sent = e->function->does == API_DOES_P2P;
+    if (kind == COLLECTIVE_MAKING) {
+        rank =
+            id ? add_rank(c, e->process, id, arg(e, "rank", UINT64_MAX), arg(e, "ranks", 0), &error)
+               : 0;
+    } else {
+        rank = rank_of(c, e, kind == COLLECTIVE_SPLIT ? "parent" : "comm");
+        sequence = arg(e, kind == COLLECTIVE_SPLIT ? "split" : "sequence", 0);
+    }
+    if (!rank || !sequence || peer >= UINT32_MAX ||
+        (kind == COLLECTIVE_SPLIT && function_arg_place(e->function, "left_out") != NONE))
+        return error;
+    uint32_t own = c->ranks[rank - 1].rank, other = (uint32_t)peer;
+    bool is_sent = does == API_DOES_P2P;
     uint32_t part =
-        add_part(c, (uint32_t)rank, is_all ? COLLECTIVE_ALL : COLLECTIVE_MESSAGE,
-                 is_sent ? own : (uint32_t)peer, is_sent ? (uint32_t)peer : own, &error);
-    return error < 0 || part == NONE ? error : collectives_add_call(c, e, part, sequence);
-}
-
-static int take_making(struct collectives *c, const struct event *e)
-{
-    int error = 0;
-    uint64_t id = arg(e, "id", 0);
-    uint32_t rank =
-        id ? add_rank(c, e->process, id, arg(e, "rank", UINT64_MAX), arg(e, "ranks", 0), &error)
-           : 0;
-    uint32_t part = add_part(c, rank, COLLECTIVE_MAKING, 0, 0, &error);
-    return error < 0 || part == NONE ? error : collectives_add_call(c, e, part, 1);
-}
-
-/* All ranks of the parent must call the split, with any color. */
-static int take_split(struct collectives *c, const struct event *e)
-{
-    struct key parent = {e->process->index, arg(e, "parent", 0), 0};
-    uint64_t rank = key_map_get(&c->keys.handles, parent), number = arg(e, "split", 0);
-    int error = 0;
-    if (!rank || !number)
-        return 0;
-    if (function_arg_place(e->function, "left_out") != NONE) /* not all ranks must call it */
-        return 0;
-    uint32_t part = add_part(c, (uint32_t)rank, COLLECTIVE_SPLIT, 0, 0, &error);
-    return error < 0 || part == NONE ? error : collectives_add_call(c, e, part, number);
+        add_part(c, (uint32_t)rank, kind, is_sent ? own : other, is_sent ? other : own, &error);
+    return part == NONE ? error : collectives_add_call(c, e, part, sequence);
 }
 
 static int take_begin(struct collectives *c, const struct event *e)
@@ -263,21 +253,25 @@ static int take_begin(struct collectives *c, const struct event *e)
     switch (e->function->does) {
     case API_DOES_COLLECTIVE:
     case API_DOES_P2P:
-    case API_DOES_P2P_RECEIVE: return take_counted(c, e);
-    case API_DOES_COMM_MAKE: return take_making(c, e);
-    case API_DOES_COMM_SPLIT: return take_split(c, e);
+    case API_DOES_P2P_RECEIVE:
+    case API_DOES_COMM_MAKE:
+    case API_DOES_COMM_SPLIT: return take_ordered(c, e);
     case API_DOES_GROUP_BEGIN: t->count = t->depth++ ? t->count : 0; break;
     case API_DOES_COMM_END: {
-        struct key key = {e->process->index, arg(e, "comm", 0), 0};
-        uint64_t rank = key_map_get(&c->keys.handles, key);
+        uint64_t rank = rank_of(c, e, "comm");
         if (rank)
             c->ranks[rank - 1].is_ended = true;
-        key_map_remove(&c->keys.handles, key);
+        key_map_remove(&c->keys.handles, (struct key){e->process->index, arg(e, "comm", 0), 0});
         break;
     }
     default: break;
     }
     return 0;
+}
+
+static struct collective_call *queued_call(struct collectives *c, const struct queued_call *q)
+{
+    return (struct collective_call *)collectives_call(&c->parts[q->part], q->sequence);
 }
 
 static void take_end(struct collectives *c, const struct event *e)
@@ -287,9 +281,7 @@ static void take_end(struct collectives *c, const struct event *e)
         t->depth--;
     bool is_done = !t->depth && e->function->does != API_DOES_GROUP_BEGIN;
     for (uint32_t i = 0; is_done && i < t->count; i++) {
-        struct channel_part *part = &c->parts[t->queued[i].part];
-        struct collective_call *call =
-            (struct collective_call *)collectives_call(part, t->queued[i].sequence);
+        struct collective_call *call = queued_call(c, &t->queued[i]);
         if (!call)
             continue;
         call->is_over = true;
@@ -307,9 +299,7 @@ static __attribute__((noinline)) void collectives_take_launch(struct collectives
     uint64_t stream = 0;
     bool has_stream = function_stream(e->function, e->record, &stream);
     for (uint32_t i = 0; has_stream && i < t->count; i++) {
-        struct channel_part *part = &c->parts[t->queued[i].part];
-        struct collective_call *call =
-            (struct collective_call *)collectives_call(part, t->queued[i].sequence);
+        struct collective_call *call = queued_call(c, &t->queued[i]);
         if (call && call->stream == stream && call->launch_ns < e->begin_ns)
             call->launch_ns = e->begin_ns;
     }

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "read/process.h"
-#include "resolve/op_stack.h"
+#include "resolve/op_names.h"
 
 #define GAPS_MAX 0.1 /* most time between steps, as a share: then the mean is one of the steps */
 
@@ -30,27 +30,25 @@ static void energy_report_analysis_release(struct report *r)
 static int energy_report_take(void *context, const struct slice *s)
 {
     struct energy_report *e = context;
-    bool is_label = s->op_change == OP_CLOSED && op_is_label(s->op) && !s->op->is_moved;
-    if (!s->walk->sources.count || s->is_filtered || (s->change != RANGE_CLOSED && !is_label))
+    const struct host_span *span = s->span;
+    bool is_label = slice_change(s, SPAN_OP) == SPAN_CLOSED && op_is_label(span) && !span->is_moved;
+    if (!s->walk->sources.count || s->is_filtered ||
+        (slice_change(s, SPAN_RANGE) != SPAN_CLOSED && !is_label))
         return 0;
-    uint64_t begin_ns = is_label ? s->op->begin_ns : s->range->begin_ns;
-    uint64_t end_ns = is_label ? s->op->end_ns : s->range->end_ns;
-    const struct kernel_name *text = is_label ? s->op->text : s->range->text;
-    if (!text || end_ns < begin_ns || end_ns - begin_ns < ENERGY_WINDOW_NS)
+    if (!span->text || span->end_ns - span->begin_ns < ENERGY_WINDOW_NS)
         return 0;
     if (e->window_count == ENERGY_WINDOWS_MAX) {
         e->beyond++;
         return 0;
     }
-    struct energy_window window = {begin_ns, end_ns, is_label ? s->op->process : s->range->process,
-                                   text};
+    struct energy_window window = {span->begin_ns, span->end_ns, span->process, span->text};
     return ARRAY_PUSH(e->windows, e->window_count, &window);
 }
 
 static unsigned energy_report_consumers(struct report *r, struct consumer *list)
 {
     *list = (struct consumer){.context = r->energy,
-                              .needs = WALK_RANGES,
+                              .needs = WALK_SPANS,
                               .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                               .take = energy_report_take};
     return 1;

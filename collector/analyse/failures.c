@@ -49,8 +49,8 @@ static int failures_take(struct sums *s, const struct function *f, int32_t resul
 
 static int failures_take_library(void *context, const struct slice *slice)
 {
-    const struct library_call *l = slice->library;
-    if (slice->library_change != LIBRARY_CLOSED || slice->is_filtered ||
+    const struct host_span *l = slice->span;
+    if (slice_change(slice, SPAN_LIBRARY) != SPAN_CLOSED || slice->is_filtered ||
         !api_has_failed(l->function->domain, l->result))
         return 0;
     return failures_take(context, l->function, l->result, 1, l->process, l->thread, l->end_ns,
@@ -120,7 +120,7 @@ const struct sums_info failures_sums = {
     .parts = REPORT_CALLS,
     .complete = failures_complete,
     .fill = failures_fill,
-    .consumer = {.needs = WALK_LIBRARIES,
+    .consumer = {.needs = WALK_SPANS,
                  .skips = WALK_SKIPS_WORK,
                  .take = failures_take_library,
                  .take_call = failures_take_call},

@@ -31,7 +31,7 @@ void findings_release(struct findings *f)
 struct consumer findings_consumer(struct findings *f)
 {
     return (struct consumer){.context = &f->gpu,
-                             .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
+                             .needs = WALK_WORK | WALK_SPANS | WALK_STACKS,
                              .take_work = finding_gpu_take,
                              .end = finding_gpu_end};
 }

@@ -167,7 +167,7 @@ static int take_uses(void *context, const struct rows *rows)
 static int gpu_report_take_work(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
-    return s->is_called && s->call.range
+    return s->is_called && s->call.span
                ? survey_project(&g->walk->survey, &s->call, s->event.begin_ns, s->event.end_ns)
                : 0;
 }
@@ -175,9 +175,9 @@ static int gpu_report_take_work(void *context, const struct slice *s)
 static int gpu_report_take(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
-    const struct range *range = s->range;
-    if ((s->change != RANGE_CLOSED && s->change != RANGE_LEFT) || s->is_filtered ||
-        !g->ranges.sums->info)
+    const struct host_span *range = s->span;
+    enum span_change change = slice_change(s, SPAN_RANGE);
+    if ((change != SPAN_CLOSED && change != SPAN_LEFT) || s->is_filtered || !g->ranges.sums->info)
         return 0;
     struct nccl_call call;
     uint64_t bytes = nccl_call_of(range, &call) ? call.bytes : 0;
@@ -231,11 +231,11 @@ static int add_projected(struct gpu_report *g)
 {
     struct sums *s = g->projections.sums;
     int error = 0;
-    for (uint32_t i = 1; error == 0 && i <= g->walk->survey.nodes.count; i++) {
-        const struct range_node *node = survey_range(&g->walk->survey, i, &error);
+    for (uint64_t i = 0; error == 0 && i < g->walk->survey.nodes.count; i++) {
+        const struct span_node *node = spool_at(&g->walk->survey.nodes, i, false, &error);
         if (!node)
             return error;
-        if (node->work_begin_ns <= node->work_end_ns)
+        if (node->type == SPAN_RANGE && node->work_begin_ns <= node->work_end_ns)
             error = sums_count(s, range_rows_get(&g->projections, node->text, node->domain_text),
                                node->work_end_ns - node->work_begin_ns, 0, 1);
     }
@@ -294,7 +294,7 @@ static unsigned gpu_report_consumers(struct report *r, struct consumer *list)
     list[count++] = (struct consumer){
         .context = g,
         /* Lost operators are reported here; lost stacks, too, unless idle time does. */
-        .needs = WALK_RANGES | WALK_OPS | (has_idle ? 0 : (unsigned)WALK_STACKS) | work,
+        .needs = WALK_SPANS | (has_idle ? 0 : (unsigned)WALK_STACKS) | work,
         .skips = WALK_SKIPS_CALLS | (ties ? 0 : (unsigned)WALK_SKIPS_WORK),
         .take = gpu_report_take,
         .take_work = gpu_report_take_work,

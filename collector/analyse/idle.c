@@ -176,7 +176,7 @@ static int idle_take(void *context, const struct slice *s)
     struct idle *d = context;
     const struct event *e = &s->event;
     unsigned type = e->record->type;
-    if (s->change == RANGE_LEFT || s->op_change == OP_LEFT)
+    if (s->change == SPAN_LEFT)
         return 0;
     struct idle_process *p = process_of(d, e);
     if (type == RECORD_OVERHEAD)
@@ -187,9 +187,9 @@ static int idle_take(void *context, const struct slice *s)
         idle_take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
     else if (type >= RECORD_SAMPLE && type <= RECORD_HOST_COUNTERS)
         idle_note(d, thread_times_take(&d->host, s));
-    else if (s->op_change != OP_SAME || s->replaced)
+    else if (slice_change(s, SPAN_OP))
         idle_take_op(d, s);
-    if (s->change != RANGE_NONE)
+    else if (slice_change(s, SPAN_RANGE))
         idle_take_range(d, s);
     return d->error;
 }
@@ -228,7 +228,7 @@ static int idle_end(void *context)
 struct consumer idle_consumer(struct idle *d)
 {
     return (struct consumer){.context = d,
-                             .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
+                             .needs = WALK_SPANS | WALK_WORK | WALK_STACKS,
                              .sees_filtered = true,
                              .take = idle_take,
                              .take_call = idle_own_take_call,

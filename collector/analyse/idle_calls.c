@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "resolve/op_stack.h"
+#include "resolve/op_names.h"
 
 /* ---- entries of a thread --------------------------------------------------------------------- */
 
@@ -196,10 +196,11 @@ static struct idle_place named(const struct kernel_name *name)
 static inline void set_place(struct idle_entry *call, const struct slice *s)
 {
     struct idle_place *place = &call->place;
-    const struct op *op = walk_op(s);
-    const struct range *range = op ? NULL : walk_range(s, false);
+    const struct host_span *op = walk_op(s);
+    const struct host_span *range = op ? NULL : walk_range(s);
     uint32_t own = s->event.record->stack_id;
-    const struct op *around = own ? NULL : ops_with_stack(&s->walk->ops, s->event.thread);
+    const struct host_span *around =
+        own ? NULL : spans_with_stack(&s->walk->spans, s->event.thread);
     *place = named(op ? op->text : range ? range->text : NULL);
     place->stack = around ? around->stack : own;
     place->function = s->event.function->index;
@@ -321,28 +322,26 @@ static void load(struct idle *d, const struct thread *thread, const struct kerne
         leave(d, t, &what);
 }
 
-static bool is_loader(const struct op *op)
+static bool is_loader(const struct host_span *op)
 {
     return op_is_label(op) && op_kind_of(op->scope, op->text) == OP_KIND_LOADER;
 }
 
 void idle_take_op(struct idle *d, const struct slice *s)
 {
-    const struct op *op = s->op, *old = s->replaced;
-    if (s->op_change == OP_CLOSED && !op->is_moved && (op_works(op) || op_is_label(op)) &&
+    const struct host_span *op = s->span;
+    if (s->change == SPAN_CLOSED && !op->is_moved && (op_works(op) || op_is_label(op)) &&
         d->way.threads[op->thread->index])
         ended(d->way.threads[op->thread->index], named(op->text), op->begin_ns, op->end_ns);
-    if (old && is_loader(old))
-        load(d, old->thread, old->text, false, old->begin_ns, s->event.begin_ns);
-    if (s->op_change != OP_SAME && s->op_change != OP_LEFT && !op->is_traced && is_loader(op))
-        load(d, op->thread, op->text, s->op_change == OP_OPENED, op->begin_ns, op->end_ns);
+    if (!op->is_traced && is_loader(op))
+        load(d, op->thread, op->text, s->change == SPAN_OPENED, op->begin_ns, op->end_ns);
 }
 
 void idle_take_range(struct idle *d, const struct slice *s)
 {
-    const struct range *range = s->range;
-    bool opens = s->change == RANGE_OPENED;
-    if ((!opens && s->change != RANGE_CLOSED) || !range->nested || !range->text)
+    const struct host_span *range = s->span;
+    bool opens = s->change == SPAN_OPENED;
+    if ((!opens && s->change != SPAN_CLOSED) || !range->nested || !range->text)
         return;
     struct key key = {(uintptr_t)range->text, 0, 0};
     uint64_t says = key_map_get(&d->way.loaders, key);

@@ -342,14 +342,11 @@ void work_places_release(struct work_places *p)
 int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place)
 {
     struct survey *survey = &w->survey;
-    struct op_place at = {.number = call->op};
-    const struct op_node *op;
     int error = 0;
+    const struct span_node *op = survey_op(survey, call, &error);
+    const struct span_node *range =
+        !op && error == 0 ? survey_innermost(survey, call, SPAN_RANGE, &error) : NULL;
     *place = (struct idle_place){.stack = call->stack, .function = IDLE_NONE};
-    while ((op = survey_op(survey, call, &at, &error)) && !op_scope_works(op->scope))
-        ;
-    const struct range_node *range =
-        !op && error == 0 && call->range ? survey_range(survey, call->range, &error) : NULL;
     const struct kernel_name *text = op ? op->text : range ? range->text : NULL;
     place->kind = text ? IDLE_WORD_NAME : IDLE_WORD_NONE;
     place->word = (uintptr_t)text;
@@ -367,8 +364,7 @@ int work_places_number(struct work_places *p, const struct work_place *place, ui
 
 static bool same_place(const struct correlated_call *a, const struct correlated_call *b)
 {
-    return a->process == b->process && a->stack == b->stack && a->op == b->op &&
-           a->range == b->range;
+    return a->process == b->process && a->stack == b->stack && a->span == b->span;
 }
 
 int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number)

@@ -184,9 +184,7 @@ int work_places_find(struct work_places *p, const struct slice *s, uint32_t *num
 static inline int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
 {
     *number = 0; /* most calls have no place */
-    return s->is_called && s->call.stack | s->call.op | s->call.range
-               ? work_places_find(p, s, number)
-               : 0;
+    return s->is_called && s->call.stack | s->call.span ? work_places_find(p, s, number) : 0;
 }
 
 /* Sets *place to the call's stack, and its operator or else its range. 0 or an error. */

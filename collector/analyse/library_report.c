@@ -16,9 +16,6 @@
 #define WAIT_NS_BITS 44
 #define WAIT_NS_MAX  ((1ull << WAIT_NS_BITS) - 1)
 
-/* Flag beside a kind: this is the first captured call of its library call. */
-#define KIND_IS_FIRST (1u << 31)
-
 enum { PAIR_KIND, PAIR_PROCESS, PAIR_KERNEL };
 
 static const struct sums_info pairs_info = {.keys = {KEY_NUMBER, KEY_PROCESS, KEY_NUMBER},
@@ -56,8 +53,8 @@ static struct sums_row *library_report_row_of(struct library_report *l, uint32_t
 
 static int library_report_take_library(struct library_report *l, const struct slice *s)
 {
-    const struct library_call *call = s->library;
-    if (s->library_change == LIBRARY_OPENED || s->is_filtered)
+    const struct host_span *call = s->span;
+    if (s->change == SPAN_OPENED || s->is_filtered)
         return 0;
     struct sums_row *row = library_report_row_of(l, call->kind);
     if (!row)
@@ -65,7 +62,7 @@ static int library_report_take_library(struct library_report *l, const struct sl
     row->values[LIBRARY_CALLS]++;
     row->values[LIBRARY_HOST] += call->end_ns - call->begin_ns;
     row->values[LIBRARY_ERRORS] +=
-        s->library_change == LIBRARY_CLOSED && api_has_failed(call->function->domain, call->result);
+        s->change == SPAN_CLOSED && api_has_failed(call->function->domain, call->result);
     return 0;
 }
 
@@ -97,7 +94,7 @@ static int keep_wait(struct library_report *l, struct key key, uint64_t value)
 
 /* Counts a rank of a collective once, at the first kernel of its call. All ranks should make the
  * same call. */
-static int library_report_meet(struct library_report *l, struct library_node *node, uint64_t ns)
+static int library_report_meet(struct library_report *l, struct span_node *node, uint64_t ns)
 {
     const struct library_message *m = &node->message;
     uint32_t ranks = m->communicator ? l->walk->kinds.communicators[m->communicator - 1].ranks : 0;
@@ -126,23 +123,25 @@ static int library_report_meet(struct library_report *l, struct library_node *no
     return 0;
 }
 
-/* Credits work to the innermost call and all around it. */
-static __attribute__((noinline)) int credit_calls(struct library_report *l, const struct slice *s)
+/* Credits work to the innermost call and all around it. *innermost is its kind; 0: no call. */
+static __attribute__((noinline)) int credit_calls(struct library_report *l, const struct slice *s,
+                                                  uint32_t *innermost)
 {
     const struct event *e = &s->event;
     uint64_t ns = e->end_ns - e->begin_ns, device = record_arg(e->record, KERNEL_DEVICE);
     int error = 0;
-    for (uint32_t number = s->call.library; error == 0 && number;) {
-        struct library_node *node = survey_library(&l->walk->survey, number, &error);
-        if (!node)
-            return error;
+    uint32_t number = s->call.span;
+    struct span_node *node;
+    *innermost = 0;
+    while (error == 0 && (node = survey_span(&l->walk->survey, &s->call, SPANS_OF(SPAN_LIBRARY),
+                                             &number, true, &error))) {
         bool is_first = !node->has_work;
         node->has_work = true;
-        if (number == s->call.library && e->record->type == RECORD_KERNEL &&
-            (error = library_report_meet(l, node, ns)) < 0)
-            return error;
-        number = node->parent;
-        error = library_report_credit(l, node->kind, e->process, device, ns, 1, is_first);
+        if (!*innermost && e->record->type == RECORD_KERNEL)
+            error = library_report_meet(l, node, ns);
+        *innermost = *innermost ? *innermost : node->kind;
+        if (error == 0)
+            error = library_report_credit(l, node->kind, e->process, device, ns, 1, is_first);
     }
     return error;
 }
@@ -167,16 +166,12 @@ static int library_report_take_work(void *context, const struct slice *s)
     if (s->is_filtered)
         return 0;
     l->all_ns += ns;
-    if (s->is_called && s->call.library) {
-        const struct library_node *node = survey_library(&l->walk->survey, s->call.library, &error);
-        kind = node ? node->kind : 0;
+    if (s->is_called && s->call.span)
+        error = credit_calls(l, s, &kind);
+    if (kind)
         l->own_ns += ns;
-        error = node ? credit_calls(l, s) : error;
-    } else {
-        error = graph_origins_work(&l->graphs, s);
-        if (error > 0) /* its owner is known at the end */
-            return 0;
-    }
+    else if (error == 0 && (error = graph_origins_work(&l->graphs, s)) > 0)
+        return 0; /* its owner is known at the end */
     if (error < 0 || e->record->type != RECORD_KERNEL)
         return error;
     return add_pair(l, kind, e->process, record_arg(e->record, KERNEL_NAME_INDEX), ns);
@@ -184,28 +179,18 @@ static int library_report_take_work(void *context, const struct slice *s)
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-/* Stores for a captured call the kind of the library call around it; 0: none. */
-static int keep_captured(struct library_report *l, const struct slice *s)
-{
-    struct library_call *call = library_innermost(&l->walk->libraries, s->event.thread);
-    struct library_message message;
-    int64_t kind = call ? library_call_kind(&l->walk->libraries, call, &message) : 0;
-    if (kind < 0)
-        return (int)kind;
-    uint32_t first = call && !call->row ? KIND_IS_FIRST : 0;
-    if (call)
-        call->row = 1;
-    return graph_origins_capture(&l->graphs, s, (uint32_t)kind | first);
-}
-
 static int report_node(void *context, const struct graph_node *node, enum graph_origin origin,
-                       uint32_t user)
+                       const struct captured_call *call)
 {
     struct library_report *l = context;
-    uint32_t kind = origin == GRAPH_KNOWN ? user & ~KIND_IS_FIRST : 0;
-    int error = kind ? library_report_credit(l, kind, node->process, node->device, node->ns,
-                                             node->count, user & KIND_IS_FIRST ? node->count : 0)
-                     : 0;
+    int error = 0;
+    const struct span_node *around =
+        call ? survey_innermost(&l->walk->survey, &call->call, SPAN_LIBRARY, &error) : NULL;
+    uint32_t kind = around ? around->kind : 0;
+    (void)origin;
+    if (around)
+        error = library_report_credit(l, kind, node->process, node->device, node->ns, node->count,
+                                      captured_is_first(call, around->begin_ns) ? node->count : 0);
     l->own_ns += kind ? node->ns : 0;
     return error < 0 || !node->kernel ? error
                                       : add_pair(l, kind, node->process, node->kernel, node->ns);
@@ -216,12 +201,12 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
 static int library_report_take_slice(void *context, const struct slice *s)
 {
     struct library_report *l = context;
-    if (s->library_change != LIBRARY_SAME)
+    if (slice_change(s, SPAN_LIBRARY))
         return library_report_take_library(l, s);
     if (s->event.record->type != RECORD_CALL)
         return 0;
-    int error = graph_origins_wants(s) ? keep_captured(l, s) : 0;
-    return error < 0 ? error : graph_origins_take(&l->graphs, s);
+    const struct captured_call *captured;
+    return graph_origins_take(&l->graphs, s, &captured);
 }
 
 /* ---- after the walk -------------------------------------------------------------------------- */
@@ -233,18 +218,24 @@ static bool has_double_cores(const struct surveyed_device *d)
 }
 
 /* Tensor cores do not speed up vectors. */
-static bool is_vector(const struct library_shape *shape)
+static bool is_vector(const uint64_t *shape)
 {
-    return (shape->has_m && shape->m == 1) || (shape->has_n && shape->n == 1) ||
-           (shape->has_k && shape->k == 1);
+    for (unsigned i = SHAPE_M; i <= SHAPE_K; i++)
+        if (shape_has(shape, i) && shape[i] == 1)
+            return true;
+    return false;
 }
+
+_Static_assert(LIBRARY_BATCH - LIBRARY_M == SHAPE_BATCH - SHAPE_M &&
+                   LIBRARY_COMPUTE - LIBRARY_MESSAGE == SHAPE_COMPUTE - SHAPE_BYTES,
+               "numbers in the same order");
 
 /* Describes what a kind computes, and on which device; `device` is its number + 1, 0: none. */
 static void library_report_describe(struct library_report *l, const struct library_kind *kind,
                                     const struct library_work *work, const struct process *process,
                                     uint64_t device, uint64_t *v)
 {
-    const struct library_shape *shape = &kind->shape;
+    const uint64_t *shape = kind->shape;
     const struct surveyed_device *d =
         device ? survey_device(&l->walk->survey, process, device - 1) : NULL;
     v[LIBRARY_SEEN] = 1;
@@ -253,14 +244,10 @@ static void library_report_describe(struct library_report *l, const struct libra
     v[LIBRARY_LEAST_DEVICE] = device ? v[LIBRARY_DEVICE] : UINT64_MAX;
     v[LIBRARY_DOUBLE] = has_double_cores(d);
     v[LIBRARY_DOMAIN] = kind->function->domain;
-    v[LIBRARY_M] = shape->m;
-    v[LIBRARY_N] = shape->n;
-    v[LIBRARY_K] = shape->k;
-    v[LIBRARY_BATCH] = shape->batch;
-    v[LIBRARY_MESSAGE] = shape->bytes;
-    v[LIBRARY_RANKS] = shape->ranks;
-    v[LIBRARY_COMPUTE] = shape->compute;
-    v[LIBRARY_TYPE] = shape->count ? shape->count_type : work->type;
+    memcpy(&v[LIBRARY_M], &shape[SHAPE_M], (LIBRARY_BATCH - LIBRARY_M + 1) * sizeof *v);
+    memcpy(&v[LIBRARY_MESSAGE], &shape[SHAPE_BYTES],
+           (LIBRARY_COMPUTE - LIBRARY_MESSAGE + 1) * sizeof *v);
+    v[LIBRARY_TYPE] = shape[SHAPE_COUNT] ? shape[SHAPE_TYPE] : work->type;
     v[LIBRARY_FACTOR] = work->type;
     v[LIBRARY_IS_PRODUCT] = work->has_flops;
     v[LIBRARY_IS_VECTOR] = is_vector(shape);
@@ -343,7 +330,7 @@ static unsigned library_report_consumers(struct report *r, struct consumer *list
 {
     bool has_work = recording_any(r->rec, process_expects_gpu);
     *list = (struct consumer){.context = r->libraries,
-                              .needs = WALK_LIBRARIES | (has_work ? (unsigned)WALK_WORK : 0),
+                              .needs = WALK_SPANS | (has_work ? (unsigned)WALK_WORK : 0),
                               .skips = WALK_SKIPS_PLAIN_CALLS |
                                        (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
                               .sees_filtered = true, /* graphs come from captures */

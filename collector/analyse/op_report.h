@@ -7,12 +7,12 @@
  * Work without an operator, or without a known call, is listed apart, by cause. What torch.compile
  * traces does not run and is left out.
  *
- * Memory: 600 bytes a row, here and in its table, for OP_ROWS_FREE rows and one more for each
- * OP_ROW_BYTES of the files, OP_ROWS_MAX at most; 150 bytes for each set of inputs with floating
- * point operations and each pair of a backward operator and its forward one, as many as rows,
- * beyond which neither is known, and a few for each row besides; 16 MiB at most for operators
- * around captured calls; and 1 byte a thread. The texts of sizes are among those of the walk.
- * graph_origins.h and op_stack.h say what bounds theirs.
+ * Memory: 350 bytes for each class of calls, and 300 for each row, for OP_ROWS_FREE classes and one
+ * more for each OP_ROW_BYTES of the files, OP_ROWS_MAX at most, beyond which calls share one by
+ * name, a quarter more, and then all of a table; calls are apart by their inputs too if these say
+ * how many floating point operations there are, and by their forward operator and module; and 1
+ * byte a thread. The texts of sizes are among those of the walk. graph_origins.h and spans.h say
+ * what bounds theirs.
  */
 #ifndef GPUPROF_COLLECTOR_OP_REPORT_H
 #define GPUPROF_COLLECTOR_OP_REPORT_H
@@ -71,73 +71,54 @@ enum { NONE_COUNT, NONE_NS };
 /* Its tables, in the order of analyses.def. */
 enum op_table { OP_OPERATORS, OP_UNDER_NONE, OP_LABELS, OP_MODULES, OP_HOOKS, OP_TABLES };
 
-/* A row, before equal rows of several processes are merged. */
-struct op_row {
-    const struct process *process;  /* its numbers' process; NULL: all without a row */
-    const struct kernel_name *text; /* NULL: not known */
-    uint64_t inputs;
-    const struct kernel_name *range; /* by range: the range or label around it; NULL: none */
-    uint32_t parent;                 /* by stack: index of the row around it + 1; 0: none */
-    enum op_table table; /* OP_HOOKS: Lightning's, with the time that no hook inside takes as own
-                            time. Members up to here are the key */
-    uint32_t first;      /* first row that is equal but for what is around it: index + 1 */
-    uint64_t values[OP_VALUES];
-};
-
-/* Distinguishes the calls of one row. */
+/* Distinguishes calls. */
 struct op_class {
+    const struct process *process;    /* NULL: all others of the table */
+    const struct kernel_name *text;   /* NULL: not known */
     const struct op_formula *formula; /* NULL: none */
-    uint64_t inputs;                  /* used with a formula; 0: not known */
-    uint32_t row;
-    uint32_t forward;     /* row of the forward operator + 1; 0: none */
-    uint32_t module;      /* entry of the enclosing module + 1; 0: none */
-    uint32_t backward_of; /* likewise, of the module of their forward operator or of one around
-                             them; then `module` is 0 */
+    const struct kernel_name *range;  /* by range: the range or label around it; NULL: none */
+    uint64_t inputs;                  /* with a formula, or by shape; 0: not known */
+    uint32_t parent;      /* by stack: entry around it, + 1, like those below; 0: none */
+    uint32_t forward;     /* its forward operator */
+    uint32_t module;      /* the enclosing module; of a hook, the enclosing hook */
+    uint32_t backward_of; /* the module of their forward operator or of one around them; then
+                             `module` is 0 */
+    uint8_t table;        /* enum op_table; OP_HOOKS: Lightning's, with the time that no hook inside
+                             takes as own time */
     bool is_backward;     /* nothing around them has backward_of */
     bool is_covered;      /* flop_counter counts what is around them */
     bool counts;          /* flop_counter counts them, or what is around them */
     bool is_compiled;     /* a label of compiled code */
-    uint32_t reserved;
+    uint8_t reserved[3];
 };
 
-/* Sums over the calls of one class. */
+/* Sums over the calls of one class. Those that its key names have smaller numbers. */
 struct op_entry {
     struct op_class is;
-    uint64_t device; /* that did its last work */
-    uint64_t calls;
+    uint64_t device;     /* that did its last work */
     uint64_t duplicates; /* calls that are the only content of a call of the same name */
     uint64_t captured;   /* calls captured into graphs: they did no work themselves ... */
     uint64_t replays;    /* ... but this often through replays */
-    uint64_t gpu_ns;
-    uint64_t ns;       /* for modules, host time of modules directly inside, and time of ... */
-    uint64_t inner_ns; /* ... backward operators of those; for hooks likewise */
-    uint64_t backward_ns;
-    uint64_t backward_gpu_ns;
-    uint64_t found_ns; /* part of gpu_ns under no inner operator with a formula */
+    uint64_t inner_ns;   /* of modules and hooks: host time of those directly inside */
+    uint64_t found_ns;   /* part of its GPU time under no inner operator with a formula */
+    uint32_t first;      /* by stack: first entry with equal names here and around, + 1 */
+    uint64_t values[OP_VALUES];
 };
 
 struct op_report {
     struct walk *walk;
     struct sums *sums; /* OP_TABLES of them */
     enum report_by by;
-    uint32_t rows_max;   /* limit of rows, and of entries */
-    struct op_row *rows; /* owned; number n is rows[n - 1], likewise for entries */
-    uint32_t count;
-    struct number_set row_numbers;
-    struct op_entry *entries; /* owned; struct op has the place of its entry for a row */
-    uint32_t entry_count;
-    struct number_set entry_numbers;
+    struct op_entry *entries; /* owned; number n is entries[n - 1]; struct host_span has the place
+                                 of its entry for a row */
+    uint32_t count, count_max;
+    struct number_set numbers;
     struct {
         const struct kernel_name *text;
         const struct op_formula *formula;
     } formulae[OP_FORMULA_SLOTS]; /* cache of the last lookups */
     struct op_pairs pairs;
     struct graph_origins graphs;
-    struct {
-        uint32_t
-            *words; /* owned: for captured calls, a count and that many entries, innermost first */
-        uint32_t count;
-    } chains;
     bool has_more; /* rows were dropped for lack of room */
     bool *has_ops; /* owned, by thread index: operators began on it */
 };
@@ -146,6 +127,9 @@ struct op_report {
  * like the next) */
 int op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_name *what,
                        uint64_t count, uint64_t ns);
+
+/* Adds a FLOPs sum such as OP_PROFILER to another; on overflow, its calls count as unknown. */
+void op_report_add_flops(uint64_t *sum, const uint64_t *from);
 
 /* Call after the walk: fills the tables. 0 or GPUPROF_NO_MEMORY. */
 int op_report_complete(struct op_report *o);

@@ -10,97 +10,104 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "error.h"
-#include "resolve/op_stack.h"
+#include "resolve/op_names.h"
 
 /* ---- FLOPs ----------------------------------------------------------------------------------- */
 
-/* Adds `calls` calls of `flops` each to a FLOPs sum such as OP_PROFILER. On overflow they count as
- * unknown. */
-static void add_flops(uint64_t *sum, uint64_t calls, bool is_known, uint64_t flops)
+void op_report_add_flops(uint64_t *sum, const uint64_t *from)
 {
-    sum[2] += calls;
-    if (!is_known || __builtin_mul_overflow(calls, flops, &flops) ||
-        __builtin_add_overflow(sum[0], flops, &flops))
+    uint64_t flops;
+    sum[2] += from[2];
+    if (__builtin_add_overflow(sum[0], from[0], &flops))
         return;
     sum[0] = flops;
-    sum[1] += calls;
+    sum[1] += from[1];
 }
 
-/* Adds the FLOPs and GPU time of calls, and of replays of captured ones. */
-static void rate(struct op_report *o, struct op_row *row, const struct op_entry *entry,
-                 const struct op_flops *flops)
+/* Sets a FLOPs sum to `calls` calls of `flops` each, which are unknown on overflow. */
+static void set_flops(uint64_t *sum, uint64_t calls, bool is_known, uint64_t flops)
+{
+    sum[2] = calls;
+    is_known = is_known && !__builtin_mul_overflow(calls, flops, &flops);
+    sum[1] = is_known ? calls : 0;
+    sum[0] = is_known ? flops : 0;
+}
+
+/* Finds the FLOPs and GPU time of calls, and of replays of captured ones. */
+static void rate(struct op_report *o, struct op_entry *entry, const struct op_flops *flops)
 {
     bool is_product = flops->is_counted && !entry->is.is_covered;
-    uint64_t each = is_product ? flops->counter : flops->profiler, all;
-    uint64_t own = entry->calls > entry->captured ? entry->calls - entry->captured : 0;
-    if ((!is_product && !flops->is_profiled) || !entry->gpu_ns ||
-        __builtin_mul_overflow(own + entry->replays, each, &all) ||
-        __builtin_add_overflow(row->values[OP_RATE_FLOPS], all, &all))
+    uint64_t *v = entry->values, each = is_product ? flops->counter : flops->profiler, all;
+    uint64_t own = v[OP_CALLS] > entry->captured ? v[OP_CALLS] - entry->captured : 0;
+    if ((!is_product && !flops->is_profiled) || !v[OP_GPU] ||
+        __builtin_mul_overflow(own + entry->replays, each, &all))
         return;
     const struct surveyed_device *device =
-        is_product ? survey_device(&o->walk->survey, row->process, entry->device) : NULL;
+        is_product ? survey_device(&o->walk->survey, entry->is.process, entry->device) : NULL;
     uint32_t peak = device ? device_peak(device->name, flops->type) : 0;
-    row->values[OP_NO_PEAK] |= !peak;
-    row->values[OP_RATE_FLOPS] = all;
-    row->values[OP_RATE_NS] += entry->gpu_ns;
-    row->values[OP_PEAK] += peak * (entry->gpu_ns / 1000);
+    v[OP_NO_PEAK] = !peak;
+    v[OP_RATE_FLOPS] = all;
+    v[OP_RATE_NS] = v[OP_GPU];
+    v[OP_PEAK] = peak * (v[OP_GPU] / 1000);
 }
 
-/* Adds to `module` and to all modules around it. */
-static void add_to_modules(struct op_report *o, uint32_t module, unsigned measure, uint64_t calls,
-                           const struct op_flops *flops)
-{
-    for (; module; module = o->entries[module - 1].is.module)
-        add_flops(&o->rows[o->entries[module - 1].is.row].values[measure], calls, flops->is_counted,
-                  flops->counter);
-}
-
-/* Adds the FLOPs of an entry. key_averages() counts an operator that only calls itself (aten::mul
+/* Finds the FLOPs of an entry. key_averages() counts an operator that only calls itself (aten::mul
  * with a number) once. */
-static void find_flops(struct op_report *o, const struct op_entry *entry)
+static void find_flops(struct op_report *o, struct op_entry *entry)
 {
     const struct op_class *is = &entry->is;
-    struct op_row *row = &o->rows[is->row];
+    uint64_t *v = entry->values, calls = v[OP_CALLS];
     const struct kernel_name *inputs =
-        is->inputs ? walk_op_inputs(o->walk, row->process, is->inputs) : NULL;
+        is->inputs ? walk_op_inputs(o->walk, is->process, is->inputs) : NULL;
     struct op_flops flops = {0};
     if (inputs)
         flops = op_flops_of(is->formula, inputs->raw, inputs->raw_bytes);
     if (is->formula->profiler)
-        add_flops(&row->values[OP_PROFILER],
-                  entry->calls > entry->duplicates ? entry->calls - entry->duplicates : 0,
+        set_flops(&v[OP_PROFILER], calls > entry->duplicates ? calls - entry->duplicates : 0,
                   flops.is_profiled, flops.profiler);
-    if (is->formula->counter && !is->is_covered) {
-        add_flops(&row->values[OP_COUNTER], entry->calls, flops.is_counted, flops.counter);
-        add_to_modules(o, is->backward_of, OP_BACKWARD_FLOPS, entry->calls, &flops);
-        add_to_modules(o, is->module, OP_COUNTER, entry->calls, &flops);
-    }
+    if (is->formula->counter && !is->is_covered)
+        set_flops(&v[OP_COUNTER], calls, flops.is_counted, flops.counter);
     if (flops.is_profiled || flops.is_counted) {
-        row->values[OP_FLOPS_NS] += entry->found_ns;
-        rate(o, row, entry, &flops);
+        v[OP_FLOPS_NS] = entry->found_ns;
+        rate(o, entry, &flops);
     }
 }
 
-/* Adds a module's own time, and the time of its backward operators to it and to all around it. */
-static void find_times(struct op_report *o, const struct op_entry *entry)
+/* Adds what an entry has to those that its key names, once it has all of its own. */
+static void join_around(struct op_report *o, struct op_entry *entry)
 {
-    o->rows[entry->is.row].values[OP_SELF] +=
-        entry->ns > entry->inner_ns ? entry->ns - entry->inner_ns : 0;
-    for (const struct op_entry *m = entry; entry->backward_ns || entry->backward_gpu_ns;) {
-        o->rows[m->is.row].values[OP_BACKWARD] += entry->backward_ns;
-        o->rows[m->is.row].values[OP_BACKWARD_GPU] += entry->backward_gpu_ns;
-        if (!m->is.module)
-            break;
-        m = &o->entries[m->is.module - 1];
+    const struct op_class *is = &entry->is;
+    struct op_entry *outer = is->module ? &o->entries[is->module - 1] : NULL;
+    struct op_entry *of = is->backward_of ? &o->entries[is->backward_of - 1] : NULL;
+    uint64_t *v = entry->values;
+    if (is->table == OP_MODULES || is->table == OP_HOOKS)
+        v[OP_SELF] = v[OP_TOTAL] > entry->inner_ns ? v[OP_TOTAL] - entry->inner_ns : 0;
+    if (outer) {
+        op_report_add_flops(&outer->values[OP_COUNTER], &v[OP_COUNTER]);
+        op_report_add_flops(&outer->values[OP_BACKWARD_FLOPS], &v[OP_BACKWARD_FLOPS]);
+    }
+    if (outer && is->table == outer->is.table) {
+        outer->inner_ns += v[OP_TOTAL];
+        outer->values[OP_BACKWARD] += v[OP_BACKWARD];
+        outer->values[OP_BACKWARD_GPU] += v[OP_BACKWARD_GPU];
+    }
+    if (of) {
+        op_report_add_flops(&of->values[OP_BACKWARD_FLOPS], &v[OP_COUNTER]);
+        of->values[OP_BACKWARD] += is->is_backward ? v[OP_TOTAL] : 0;
+    }
+    if (is->forward) {
+        o->entries[is->forward - 1].values[OP_BACKWARD] += v[OP_TOTAL];
+        o->entries[is->forward - 1].values[OP_BACKWARD_GPU] += v[OP_GPU];
     }
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static int find_dims(struct op_report *o, const struct op_row *row, const struct kernel_name **dims)
+static int find_dims(struct op_report *o, const struct op_class *is,
+                     const struct kernel_name **dims)
 {
     const struct kernel_name *inputs =
-        row->inputs ? walk_op_inputs(o->walk, row->process, row->inputs) : NULL;
+        is->inputs && o->by == BY_SHAPE ? walk_op_inputs(o->walk, is->process, is->inputs) : NULL;
     if (!inputs)
         return 0;
     char *text = malloc(OP_TEXT_BYTES(inputs->raw_bytes));
@@ -118,72 +125,73 @@ static int group_labels(struct op_report *o)
     if (!names)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < o->count; i++)
-        names[i] = o->rows[i].table == OP_LABELS ? o->rows[i].text : NULL;
+        names[i] = o->entries[i].is.table == OP_LABELS ? o->entries[i].is.text : NULL;
     int64_t grouped = range_names_group(&o->walk->texts, names, NULL, o->count);
     for (uint32_t i = 0; grouped > 0 && i < o->count; i++)
-        if (names[i] && names[i] != o->rows[i].text) {
-            o->rows[i].text = names[i];
-            o->rows[i].values[OP_MARK] = 1;
+        if (names[i] && names[i] != o->entries[i].is.text) {
+            o->entries[i].is.text = names[i];
+            o->entries[i].values[OP_MARK] = 1;
         }
     free(names);
     return grouped < 0 ? (int)grouped : 0;
 }
 
 /* Sets a row's name, and a module's class; --by=stack shows a hook's full name around others. */
-static int op_report_rows_name_row(struct op_report *o, struct op_row *row,
-                                   const struct kernel_name **name, const struct kernel_name **more)
+static int name_entry(struct op_report *o, struct op_class *is, const struct kernel_name **name,
+                      const struct kernel_name **more)
 {
-    struct kernel_names *names = &o->sums[row->table].texts;
-    const char *text = !row->process ? "(others)" : row->text ? row->text->raw : "(not named)";
-    const char *path = row->table == OP_MODULES && row->text ? strchr(text, ' ') : NULL;
+    struct kernel_names *names = &o->sums[is->table].texts;
+    const char *text = !is->process ? "(others)" : is->text ? is->text->raw : "(not named)";
+    const char *path = is->table == OP_MODULES && is->text ? strchr(text, ' ') : NULL;
     int error = 0;
-    *name = row->text;
-    if (row->text && row->table <= OP_LABELS)
+    *name = is->text;
+    if (is->text && is->table <= OP_LABELS)
         return 0;
-    if (row->text && row->table == OP_HOOKS)
-        text = op_hook_name(row->text);
+    if (is->text && is->table == OP_HOOKS)
+        text = op_hook_name(is->text);
     if (path)
         error = kernel_name_intern(names, (const uint8_t *)text, (size_t)(path - text), more);
     text = path ? path + 1 : text;
     if (error == 0)
         error = kernel_name_intern(names, (const uint8_t *)text, strlen(text), name);
-    row->text = row->text ? row->text : *name;
+    is->text = is->text ? is->text : *name;
     return error;
 }
 
-/* Merges rows with equal names and surroundings: the first such row represents them. Outer rows
- * come earlier, so they are already merged. */
+/* Finds the first entry with equal names here and around: it represents them. Outer entries come
+ * earlier, so theirs are known. */
 static int find_outer(struct op_report *o, uint32_t place, struct key_map *firsts)
 {
-    struct op_row *row = &o->rows[place];
-    row->parent = row->parent ? o->rows[row->parent - 1].first : 0;
-    struct key key = {(uintptr_t)row->text, row->parent, 0};
-    row->first = (uint32_t)key_map_get(firsts, key);
-    if (row->first)
+    struct op_entry *entry = &o->entries[place];
+    struct op_class *is = &entry->is;
+    is->parent = is->parent ? o->entries[is->parent - 1].first : 0;
+    struct key key = {(uintptr_t)is->text, is->parent, 0};
+    entry->first = (uint32_t)key_map_get(firsts, key);
+    if (entry->first)
         return 0;
-    row->first = place + 1;
-    return key_map_set(firsts, key, row->first);
+    entry->first = place + 1;
+    return key_map_set(firsts, key, entry->first);
 }
 
 /* A name or a set of sizes has several numbers: one in each process, and more with other types. */
-static int join_rows(struct op_report *o)
+static int add_rows(struct op_report *o)
 {
     struct key_map firsts = {0};
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < o->count; i++) {
-        struct op_row *row = &o->rows[i];
-        uint64_t *values = row->values;
-        const struct kernel_name *name, *more = row->range;
-        error = find_dims(o, row, &more);
-        error = error < 0 ? error : op_report_rows_name_row(o, row, &name, &more);
+        struct op_class *is = &o->entries[i].is;
+        uint64_t *values = o->entries[i].values;
+        const struct kernel_name *name, *more = is->range;
+        error = find_dims(o, is, &more);
+        error = error < 0 ? error : name_entry(o, is, &name, &more);
         if (error == 0 && o->by == BY_STACK)
             error = find_outer(o, i, &firsts);
         if (error < 0)
             break;
         values[OP_SEEN] = values[OP_CALLS] || values[OP_GPU];
         values[OP_GPU_BOTH] = values[OP_GPU] + values[OP_BACKWARD_GPU];
-        error = sums_row_add(&o->sums[row->table],
-                             (struct key){sums_name_key(name), sums_name_key(more), row->parent},
+        error = sums_row_add(&o->sums[is->table],
+                             (struct key){sums_name_key(name), sums_name_key(more), is->parent},
                              values);
     }
     key_map_release(&firsts);
@@ -252,18 +260,14 @@ static int add_none(struct op_report *o)
 int op_report_complete(struct op_report *o)
 {
     struct sums *none = &o->sums[OP_UNDER_NONE];
-    o->has_more =
-        o->count >= o->rows_max || o->entry_count >= o->rows_max || none->count >= none->rows_max;
-    for (uint32_t i = 0; i < o->entry_count; i++)
-        if (o->entries[i].is.formula && o->entries[i].calls)
+    o->has_more = o->count >= o->count_max || none->count >= none->rows_max;
+    for (uint32_t i = o->count; i-- > 0;) { /* those around come earlier */
+        if (o->entries[i].is.formula && o->entries[i].values[OP_CALLS])
             find_flops(o, &o->entries[i]);
-    for (uint32_t i = 0; i < o->entry_count; i++)
-        find_times(o, &o->entries[i]);
-    free(o->entries); /* room for the tables */
-    o->entries = NULL;
-    number_set_release(&o->entry_numbers);
+        join_around(o, &o->entries[i]);
+    }
     int error = o->sums->groups ? group_labels(o) : 0;
-    error = error < 0 ? error : join_rows(o);
+    error = error < 0 ? error : add_rows(o);
     error = error < 0 ? error : sums_remake(none, name_none, o);
     return error < 0 ? error : add_none(o);
 }

@@ -73,12 +73,12 @@ static char *stack_of(const struct op_report *o, uint64_t parent, bool is_json)
         return NULL;
     fputs(is_json ? "[" : "", out);
     for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
-        const struct kernel_name *name = o->rows[parent - 1].text;
+        const struct kernel_name *name = o->entries[parent - 1].is.text;
         if (is_json)
             json_put(i ? ", " : "", name ? name->shown : "?", out);
         else
             fprintf(out, " < %s", name ? name->shown : "?");
-        parent = o->rows[parent - 1].parent;
+        parent = o->entries[parent - 1].is.parent;
     }
     fputs(is_json ? "]" : "", out);
     return new_text_end(&text, out);
@@ -130,17 +130,10 @@ static void op_tables_fill_row(const struct table *t, const struct sums_row *row
         cells[GRAPH] = (struct cell){0};
 }
 
-/* Adds FLOPs, which are unknown on overflow. */
 static void op_tables_join(uint64_t *values, const uint64_t *from)
 {
-    for (unsigned i = OP_PROFILER; i <= OP_BACKWARD_FLOPS; i += 3) {
-        uint64_t flops;
-        values[i + 2] += from[i + 2];
-        if (__builtin_add_overflow(values[i], from[i], &flops))
-            continue;
-        values[i] = flops;
-        values[i + 1] += from[i + 1];
-    }
+    for (unsigned i = OP_PROFILER; i <= OP_BACKWARD_FLOPS; i += 3)
+        op_report_add_flops(&values[i], &from[i]);
 }
 
 /* Shows the row without an operator only if there is an operator, a label or a module. */

@@ -197,7 +197,7 @@ static int report_make_take_call(void *context, const struct slice *s)
 /* Library calls only matter for hangs: they have tables of their own. */
 static int report_make_take(void *context, const struct slice *s)
 {
-    if (s->library_change == LIBRARY_OPEN)
+    if (slice_change(s, SPAN_LIBRARY) == SPAN_LEFT)
         open_calls_take_library(&((struct report *)context)->hang.open, s);
     return 0;
 }
@@ -343,7 +343,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
             r->idle && (request->selection->filter.is_of_time || r->idle->follows_ranks);
     bool leaves_calls = request->leaves & REPORT_CALLS || request->only;
     struct consumer calls = {.context = r,
-                             .needs = leaves_calls ? 0 : WALK_LIBRARIES,
+                             .needs = leaves_calls ? 0 : WALK_SPANS,
                              .skips = WALK_SKIPS_WORK,
                              .take = leaves_calls ? NULL : report_make_take,
                              .take_call = leaves_calls ? NULL : report_make_take_call};

@@ -11,7 +11,7 @@
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
-#include "resolve/op_stack.h"
+#include "resolve/op_names.h"
 #include "resolve/selection.h"
 
 static void step_report_analysis_release(struct report *report)
@@ -116,8 +116,7 @@ static void step_report_pass_time(struct step_report *r, struct step_sweep *p, u
 static void set_phase(struct step_report *r, struct step_sweep *p, const struct thread *thread,
                       uint32_t ended)
 {
-    const struct op_stack *stack = ops_stack(&r->walk->ops, thread->index);
-    const struct op *top = stack->count ? &stack->open[stack->count - 1] : NULL;
+    const struct host_span *top = spans_innermost(&r->walk->spans, thread, SPAN_OP);
     uint8_t *phase = &r->thread_phases[thread->index];
     p->phase_threads[*phase]--;
     *phase = top ? (uint8_t)top->row : PHASE_NONE;
@@ -127,10 +126,9 @@ static void set_phase(struct step_report *r, struct step_sweep *p, const struct 
 }
 
 /* Sets the operator's phase in `row`: that of its region or unit. */
-static void step_report_open_op(struct step_report *r, struct op *op)
+static void step_report_open_op(struct step_report *r, struct host_span *op)
 {
-    const struct op_stack *stack = ops_stack(&r->walk->ops, op->thread->index);
-    const struct op *around = stack->count > 1 ? &stack->open[stack->count - 2] : NULL;
+    const struct host_span *around = spans_around(&r->walk->spans, op);
     op->region = op_phase_region(r->walk, op);
     if (!(op->region & REGION_UNIT))
         op->row = op->region;
@@ -140,7 +138,7 @@ static void step_report_open_op(struct step_report *r, struct op *op)
         op->row = op_phases_at(&r->phases, op->thread->index, op->begin_ns);
 }
 
-static void count_op(struct step_sweep *p, const struct op *op, uint32_t by)
+static void count_op(struct step_sweep *p, const struct host_span *op, uint32_t by)
 {
     if (op->is_traced)
         return;
@@ -150,7 +148,7 @@ static void count_op(struct step_sweep *p, const struct op *op, uint32_t by)
         p->loaders += by;
 }
 
-static int step_report_close_op(struct step_report *r, const struct op *op)
+static int step_report_close_op(struct step_report *r, const struct host_span *op)
 {
     uint64_t ns = op->end_ns - op->begin_ns;
     if (!op_works(op))
@@ -161,24 +159,19 @@ static int step_report_close_op(struct step_report *r, const struct op *op)
 
 static int step_report_take_op(struct step_report *r, const struct slice *s)
 {
-    struct op *op = s->op;
+    struct host_span *op = s->span;
     struct step_sweep *p = &r->sweeps[s->event.process->index];
     uint32_t loaders = p->loaders;
-    if (s->replaced) {
-        count_op(p, s->replaced, UINT32_MAX);
-        set_phase(r, p, s->replaced->thread, s->replaced->row);
-    }
-    if (s->op_change == OP_SAME)
-        return 0;
-    count_op(p, op, s->op_change == OP_OPENED ? 1 : UINT32_MAX);
-    if (s->op_change == OP_OPENED)
+    bool opens = s->change == SPAN_OPENED;
+    count_op(p, op, opens ? 1 : UINT32_MAX);
+    if (opens)
         step_report_open_op(r, op);
-    set_phase(r, p, op->thread, s->op_change == OP_OPENED ? PHASE_NONE : op->row);
+    set_phase(r, p, op->thread, opens ? PHASE_NONE : op->row);
     /* A batch counts for the step in which its fetch began. */
     if (p->loaders > loaders && !loaders && p->next < p->end &&
         r->steps.list[p->next].begin_ns <= s->event.begin_ns)
         r->steps.list[p->next].batches++;
-    return s->op_change == OP_OPENED || s->is_filtered ? 0 : step_report_close_op(r, op);
+    return opens || s->change == SPAN_LOST || s->is_filtered ? 0 : step_report_close_op(r, op);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -209,14 +202,10 @@ static int step_report_take(void *context, const struct slice *s)
     unsigned type = e->record->type;
     if (r->steps.firsts[e->process->index] == p->end) /* no steps */
         return 0;
-    if (s->op_change == OP_LEFT) {
-        step_report_pass_time(r, p, s->op->end_ns);
-        return step_report_take_op(r, s);
-    }
-    bool is_op = s->op_change != OP_SAME || s->replaced;
+    bool is_op = slice_change(s, SPAN_OP);
     if (!is_op && type != RECORD_CALL && !is_stream_work((uint8_t)type))
         return 0;
-    step_report_pass_time(r, p, e->begin_ns);
+    step_report_pass_time(r, p, s->change == SPAN_LEFT ? s->span->end_ns : e->begin_ns);
     if (is_op)
         return step_report_take_op(r, s);
     if (type != RECORD_CALL)
@@ -232,12 +221,13 @@ static int step_report_take(void *context, const struct slice *s)
 /* The phase of a call by the operators around it, or an error. */
 static int phase_of_call(struct step_report *r, const struct correlated_call *call)
 {
-    struct op_place place = {.number = call->op};
+    uint32_t number = call->span;
     enum step_phase found = PHASE_NONE;
-    const struct op_node *node;
+    const struct span_node *node;
     bool is_in_unit = false;
     int error = 0;
-    while ((node = survey_op(&r->walk->survey, call, &place, &error))) {
+    while (
+        (node = survey_span(&r->walk->survey, call, SPANS_OF(SPAN_OP), &number, false, &error))) {
         enum step_phase said = op_phase_said(node->scope, node->text);
         if (found == PHASE_NONE)
             found = said;
@@ -364,7 +354,7 @@ ANALYSIS_HEARS(step_report_consumers, op_phases_consumer(&r->steps->phases))
 static int step_report_make(struct step_report *r)
 {
     struct consumer parts = {.context = r,
-                             .needs = WALK_OPS | WALK_WORK,
+                             .needs = WALK_SPANS | WALK_WORK,
                              .take = step_report_take,
                              .take_work = take_slice_of_work,
                              .end = step_report_end};

@@ -101,7 +101,7 @@ static int unfinished_take_launch(struct unfinished *u, const struct slice *slic
         return error;
     uint32_t at = u->launch_count++ % UNFINISHED_LAUNCHES_MAX;
     struct unfinished_launch *l = &u->launches[at];
-    const struct op *op = walk_op(slice);
+    const struct host_span *op = walk_op(slice);
     *l = (struct unfinished_launch){.process = e->process,
                                     .thread = e->thread,
                                     .function = e->function,
@@ -340,7 +340,7 @@ uint64_t unfinished_done_ns(const struct unfinished *u, const struct process *p,
 struct consumer unfinished_consumer(struct unfinished *u)
 {
     return (struct consumer){.context = u,
-                             .needs = WALK_WORK | WALK_STACKS | WALK_OPS,
+                             .needs = WALK_WORK | WALK_STACKS | WALK_SPANS,
                              .sees_filtered = true, /* a hang concerns the whole recording */
                              .take = unfinished_take,
                              .take_work = take_ended,

@@ -45,24 +45,24 @@ static int run_make_place_of(struct walk *walk, const struct correlated_call *ca
                              struct run_work_row *row)
 {
     struct survey *survey = &walk->survey;
-    struct op_place at = {.number = call->op};
-    const struct op_node *op;
+    uint32_t number = call->span;
+    const struct span_node *node;
+    const struct kernel_name *label = NULL;
     int error = 0;
     row->process = call->process;
     row->stack = call->stack;
-    while (!row->op && (op = survey_op(survey, call, &at, &error))) {
-        if (op_scope_works(op->scope))
-            row->op = op->text;
-        else if (!row->range)
-            row->range = op->text;
+    while ((node = survey_span(survey, call, ~0u, &number, false, &error))) {
+        if (node->type == SPAN_LIBRARY)
+            row->kind = row->kind ? row->kind : node->kind;
+        else if (node->type == SPAN_RANGE)
+            row->range = row->range ? row->range : node->text;
+        else if (op_scope_works(node->scope))
+            row->op = row->op ? row->op : node->text;
+        else if (!label && !row->op)
+            label = node->text;
     }
-    const struct range_node *range =
-        error == 0 && call->range ? survey_range(survey, call->range, &error) : NULL;
-    if (range && range->text)
-        row->range = range->text;
-    const struct library_node *library =
-        error == 0 && call->library ? survey_library(survey, call->library, &error) : NULL;
-    row->kind = library ? library->kind : 0;
+    if (!row->range)
+        row->range = label;
     return error;
 }
 
@@ -273,7 +273,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_reading *ho
         ledger_consumer(&p->peaks.ledger),
         run_steps_consumer(&p->steps),
         {.context = &p->work,
-         .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_STACKS | WALK_LOSSES,
+         .needs = WALK_WORK | WALK_SPANS | WALK_STACKS | WALK_LOSSES,
          .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
          .take_work = run_make_take_work},
         device_report_consumer(&p->devices)};

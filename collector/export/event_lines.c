@@ -240,7 +240,7 @@ int event_call_id(struct walk *w, const struct event *e, uint64_t *id)
     return count < 0 ? count : 0;
 }
 
-const char *event_op_kind(const struct op *op)
+const char *event_op_kind(const struct host_span *op)
 {
     if (op_is_module(op))
         return "module";

@@ -176,9 +176,9 @@ static void begin_on(struct export_writer *w, enum select_kind kind, const struc
 /* Writes what was open around a call. */
 static void event_row_put_around(struct export_writer *w, const struct slice *s)
 {
-    const struct range *range = walk_range(s, false);
-    const struct op *op = walk_op(s);
-    const struct library_call *library = walk_library(s);
+    const struct host_span *range = walk_range(s);
+    const struct host_span *op = walk_op(s);
+    const struct host_span *library = walk_library(s);
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);
     put_kept(w, EVENT_OPERATOR, op ? op->text : NULL);
     put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
@@ -189,22 +189,15 @@ static void put_call(struct export_writer *w, const struct slice *s)
 {
     const struct correlated_call *call = &s->call;
     struct survey *survey = &w->walk->survey;
-    struct op_place place = {.number = call->op};
-    uint32_t number = call->range;
-    const struct op_node *op;
     int error = 0;
     event_number(w, EVENT_TID,
                  process_thread(w->walk->rec->processes[call->process], call->thread)->shown_tid);
     event_row_put_step(w, s->event.process, call->begin_ns);
-    const struct range_node *range = survey_range_around(survey, call, &number, false, &error);
+    const struct span_node *range = survey_innermost(survey, call, SPAN_RANGE, &error);
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);
-    do
-        op = survey_op(survey, call, &place, &error);
-    while (op && !op_scope_works(op->scope));
-    if (op)
-        put_kept(w, EVENT_OPERATOR, op->text);
-    const struct library_node *library =
-        call->library ? survey_library(survey, call->library, &error) : NULL;
+    const struct span_node *op = survey_op(survey, call, &error);
+    put_kept(w, EVENT_OPERATOR, op ? op->text : NULL);
+    const struct span_node *library = survey_innermost(survey, call, SPAN_LIBRARY, &error);
     put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
     event_fail(w, error);
 }
@@ -325,19 +318,18 @@ static void take_host(struct export_writer *w, const struct slice *s)
 
 static void event_row_take_range(struct export_writer *w, const struct slice *s)
 {
-    const struct range *range = s->range;
-    bool is_mark = s->change == RANGE_MARKED;
+    const struct host_span *range = s->span;
+    bool is_mark = s->change == SPAN_MARKED;
     uint64_t begin_ns = is_mark ? s->event.begin_ns : range->begin_ns;
     begin_on(w, is_mark ? SELECT_MARK : SELECT_RANGE, range->process, range->thread, begin_ns,
              is_mark ? begin_ns : range->end_ns);
     put_kept(w, EVENT_NAME, range->text);
-    add_state(w, s->change == RANGE_LEFT, "open");
     if (!is_mark)
         event_arg_text(w, "by", range->nested ? "push" : "start");
     put_kept_arg(w, "domain", range->domain_text);
     put_kept_arg(w, "category",
-                 range->category ? ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY,
-                                                range->domain, range->category)
+                 range->category ? spans_label(&w->walk->spans, range->process, LABEL_OF_CATEGORY,
+                                               range->domain, range->category)
                                  : NULL);
     char *out = range->payload_type ? begin_arg(w, "payload", ARGUMENT_JSON_BYTES) : NULL;
     if (out)
@@ -346,13 +338,12 @@ static void event_row_take_range(struct export_writer *w, const struct slice *s)
 
 static void event_row_take_op(struct export_writer *w, const struct slice *s)
 {
-    const struct op *op = s->op;
+    const struct host_span *op = s->span;
     const struct kernel_name *inputs =
         op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
     begin_on(w, op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR, op->process, op->thread,
              op->begin_ns, op->end_ns);
     put_kept(w, EVENT_NAME, op->text);
-    add_state(w, s->op_change == OP_LEFT, "open");
     event_arg_text(w, "by", event_op_kind(op));
     if (op->sequence)
         event_arg_number(w, "sequence", ARG_COUNT, op->sequence - 1);
@@ -363,16 +354,26 @@ static void event_row_take_op(struct export_writer *w, const struct slice *s)
 
 static void event_row_take_library(struct export_writer *w, const struct slice *s)
 {
-    const struct library_call *call = s->library;
+    const struct host_span *call = s->span;
     begin_on(w, SELECT_LIBRARY, call->process, call->thread, call->begin_ns, call->end_ns);
     event_text(w, EVENT_NAME, call->function->name);
     event_number(w, EVENT_CALLS, 1);
-    if (s->library_change == LIBRARY_CLOSED)
+    if (s->change == SPAN_CLOSED)
         put_result(w, call->function, call->result);
-    add_state(w, s->library_change == LIBRARY_LEFT, "stale");
-    add_state(w, s->library_change == LIBRARY_OPEN, "open");
     put_kept_arg(w, "shape", kind_text(w, call->kind));
     put_function_args(w, s, call->function, call->args, call->arg_count);
+}
+
+static void take_span(struct export_writer *w, const struct slice *s)
+{
+    if (s->span->type == SPAN_RANGE)
+        event_row_take_range(w, s);
+    else if (s->span->type == SPAN_OP)
+        event_row_take_op(w, s);
+    else
+        event_row_take_library(w, s);
+    add_state(w, s->change == SPAN_LOST, "stale");
+    add_state(w, s->change == SPAN_LEFT, "open");
 }
 
 /* Takes a device reading: one row per group of counters, with the known values. */
@@ -402,15 +403,10 @@ static bool shows_samples(const struct export_writer *w)
 
 int event_take(struct export_writer *w, const struct slice *s)
 {
-    if (s->op_change == OP_OPENED || s->library_change == LIBRARY_OPENED ||
-        s->change == RANGE_OPENED)
+    if (s->change == SPAN_OPENED)
         return 0;
-    if (s->op_change != OP_SAME)
-        event_row_take_op(w, s);
-    else if (s->library_change != LIBRARY_SAME)
-        event_row_take_library(w, s);
-    else if (s->change != RANGE_NONE)
-        event_row_take_range(w, s);
+    if (s->change)
+        take_span(w, s);
     else
         switch (s->event.record->type) {
         case RECORD_CALL: event_row_take_call(w, s); break;

@@ -71,7 +71,6 @@ static int export_verb_end(void *context)
 #define LANE_BYTES (256u << 10) /* read at a time */
 
 /* Kinds of slices after the last event, in order of their largest times. */
-enum behind { BEHIND_RANGES, BEHIND_OPS, BEHIND_LIBRARIES };
 
 struct row_place {
     uint64_t ns;
@@ -98,9 +97,7 @@ static int lane_take(void *context, const struct slice *s)
     struct lane *l = context;
     struct output *out = l->export->out;
     uint64_t before = output_bytes(out);
-    uint64_t behind = s->library_change ? BEHIND_LIBRARIES
-                      : s->op_change    ? BEHIND_OPS
-                                        : BEHIND_RANGES;
+    uint64_t behind = s->change ? s->span->type : 0; /* enum span_type */
     uint64_t ns = s->event.record->type ? s->event.begin_ns : UINT64_MAX - behind;
     int error = l->consumer->take(l->consumer->context, s);
     l->at.ns = max_of(ns, l->at.ns);
@@ -275,10 +272,8 @@ static int write_events(struct export *x, const struct options *options)
                                  .selection = x->is_cut ? &x->selection : NULL,
                                  .report = r};
     unsigned work = recording_any(&x->rec, process_expects_gpu) ? WALK_WORK | WALK_LOSSES : 0;
-    struct consumer consumer = {.context = x,
-                                .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | work,
-                                .take = export_verb_take,
-                                .end = export_verb_end};
+    struct consumer consumer = {
+        .context = x, .needs = WALK_SPANS | work, .take = export_verb_take, .end = export_verb_end};
     x->writer = error == 0 ? x->format->create(x->out, &x->report.walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
         error = write_rows(x, &consumer);

@@ -60,7 +60,7 @@ static inline uint64_t event_id(const struct process *p, uint32_t id)
 int event_call_id(struct walk *w, const struct event *e, uint64_t *id);
 
 /* Returns "operator", "backward", "label", "module" or "traced". */
-const char *event_op_kind(const struct op *op);
+const char *event_op_kind(const struct host_span *op);
 
 /* ---- formats ---- */
 

@@ -75,7 +75,7 @@ static void sqlite_facts_put_process(struct export_writer *w, const struct proce
         /* The name from NVTX, or else the system's. */
         if (t->number && !t->own)
             put_THREADS(w, p, t,
-                        t->tid ? ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, 0, t->tid)
+                        t->tid ? spans_label(&w->walk->spans, p, LABEL_OF_THREAD, 0, t->tid)
                                : NULL);
     }
     for (unsigned i = 0; i < LOSS_COUNT; i++) {

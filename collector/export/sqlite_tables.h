@@ -226,7 +226,7 @@ enum payload {
 
 /* A range or mark, or the name of a domain or category. */
 struct nvtx_row {
-    const struct range *range;
+    const struct host_span *range;
     uint64_t start_ns;
     unsigned type; /* enum nsys_event_type */
     bool is_label;

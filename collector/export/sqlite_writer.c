@@ -244,7 +244,7 @@ static void take_other(struct export_writer *w, const struct slice *s)
 /* ---- what the program says of itself --------------------------------------------------------- */
 
 /* Writes the name of a range's domain (`category` 0) or category, once. */
-static void put_label(struct export_writer *w, const struct range *range, uint64_t category,
+static void put_label(struct export_writer *w, const struct host_span *range, uint64_t category,
                       const struct kernel_name *text)
 {
     struct key key = {range->process->index, range->domain, category};
@@ -265,14 +265,14 @@ static void put_label(struct export_writer *w, const struct range *range, uint64
  * readers use either. */
 static void put_range(struct export_writer *w, const struct slice *s)
 {
-    const struct range *range = s->range;
-    bool is_mark = s->change == RANGE_MARKED, is_closed = s->change == RANGE_CLOSED;
+    const struct host_span *range = s->span;
+    bool is_mark = s->change == SPAN_MARKED, is_closed = s->change == SPAN_CLOSED;
     if (range->domain)
         put_label(w, range, 0, range->domain_text);
     if (range->category)
         put_label(w, range, range->category,
-                  ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY, range->domain,
-                               range->category));
+                  spans_label(&w->walk->spans, range->process, LABEL_OF_CATEGORY, range->domain,
+                              range->category));
     put_NVTX(w, &(const struct nvtx_row){
                     .range = range,
                     .start_ns = is_mark ? s->event.begin_ns : range->begin_ns,
@@ -289,23 +289,22 @@ static void put_range(struct export_writer *w, const struct slice *s)
 static void put_library(struct export_writer *w, const struct slice *s)
 {
     int error = 0;
-    const struct kernel_name *shape = library_kind_text(&w->walk->kinds, s->library->kind, &error);
+    const struct kernel_name *shape = library_kind_text(&w->walk->kinds, s->span->kind, &error);
     if (sqlite_ok(w, error))
-        put_LIBRARIES(w, s->library, s->library_change != LIBRARY_CLOSED, shape);
+        put_LIBRARIES(w, s->span, s->change != SPAN_CLOSED, shape);
 }
 
 /* ---- the consumer ---------------------------------------------------------------------------- */
 
 static int sqlite_take(struct export_writer *w, const struct slice *s)
 {
-    if (s->op_change == OP_OPENED || s->library_change == LIBRARY_OPENED ||
-        s->change == RANGE_OPENED)
+    if (s->change == SPAN_OPENED)
         return 0;
-    if (s->op_change != OP_SAME)
-        put_OPERATORS(w, s->op, s->op_change == OP_LEFT);
-    else if (s->library_change != LIBRARY_SAME)
+    if (slice_change(s, SPAN_OP))
+        put_OPERATORS(w, s->span, s->change != SPAN_CLOSED);
+    else if (slice_change(s, SPAN_LIBRARY))
         put_library(w, s);
-    else if (s->change != RANGE_NONE)
+    else if (s->change)
         put_range(w, s);
     else
         switch (s->event.record->type) {

@@ -10,92 +10,90 @@
 #include "api/api.h"
 #include "record/gpu_record.h"
 
-_Static_assert(sizeof(struct library_shape) == 88, "no padding");
-
 /* Bits of a number by cudaDataType; complex types have two numbers. */
 static const uint8_t type_bits[] = {
     32, 64, 16, 8,  64, 128, 32, 16, 8,   16, 32,  64, 32, 64, 16, 32, 4,
     8,  4,  8,  16, 32, 16,  32, 64, 128, 64, 128, 8,  8,  8,  6,  6,  4,
 };
 
-static unsigned library_type_bits(unsigned type)
+static unsigned library_type_bits(uint64_t type)
 {
     return type < sizeof type_bits ? type_bits[type] : 0;
 }
 
 /* Real types are even, except the oldest ones; from 28 on all are real. */
-static bool library_type_is_complex(unsigned type)
+static bool library_type_is_complex(uint64_t type)
 {
     return (type >= 4 && type <= 7) || (type > 7 && type < 28 && type % 2);
 }
 
-void library_shape_count(struct library_shape *shape, uint64_t count, uint8_t type)
+void library_shape_count(uint64_t *shape, uint64_t count, uint8_t type)
 {
-    shape->count = count;
-    shape->count_type = type;
-    if (__builtin_mul_overflow(count, library_type_bits(type) / 8, &shape->bytes))
-        shape->bytes = 0;
+    shape[SHAPE_COUNT] = count;
+    shape[SHAPE_TYPE] = type;
+    if (__builtin_mul_overflow(count, library_type_bits(type) / 8, &shape[SHAPE_BYTES]))
+        shape[SHAPE_BYTES] = 0;
 }
 
-static const char *library_flops_text_of(unsigned type)
+static const char *library_flops_text_of(uint64_t type)
 {
-    return cuda_type_text(type) ? cuda_type_text(type) : "?";
+    const char *text = cuda_type_text((unsigned)type);
+    return text ? text : "?";
 }
 
 /* Prints "bf16", or "e4m3*e5m2->bf16": the factors, and the result if it differs. */
-static void put_types(const struct library_shape *s, FILE *out)
+static void put_types(const uint64_t *s, FILE *out)
 {
-    bool is_tf32 = s->a_type == 0 && s->compute == LIBRARY_COMPUTE_TF32;
-    fprintf(out, " %s", is_tf32 ? "tf32" : library_flops_text_of(s->a_type));
-    if (s->b_type != s->a_type && s->b_type != LIBRARY_TYPE_NONE)
-        fprintf(out, "*%s", library_flops_text_of(s->b_type));
-    if (s->d_type != s->a_type && s->d_type != LIBRARY_TYPE_NONE)
-        fprintf(out, "->%s", library_flops_text_of(s->d_type));
+    bool is_tf32 = s[SHAPE_A_TYPE] == 0 && s[SHAPE_COMPUTE] == LIBRARY_COMPUTE_TF32;
+    fprintf(out, " %s", is_tf32 ? "tf32" : library_flops_text_of(s[SHAPE_A_TYPE]));
+    if (s[SHAPE_B_TYPE] != s[SHAPE_A_TYPE] && s[SHAPE_B_TYPE] != LIBRARY_TYPE_NONE)
+        fprintf(out, "*%s", library_flops_text_of(s[SHAPE_B_TYPE]));
+    if (s[SHAPE_D_TYPE] != s[SHAPE_A_TYPE] && s[SHAPE_D_TYPE] != LIBRARY_TYPE_NONE)
+        fprintf(out, "->%s", library_flops_text_of(s[SHAPE_D_TYPE]));
 }
 
 /* Whether the compute type is the usual one for the data type. */
-static bool is_usual(const struct library_shape *s)
+static bool is_usual(const uint64_t *s)
 {
     enum { F32 = 68, F32_PEDANTIC, F64, F64_PEDANTIC, I32, I32_PEDANTIC };
-    return !compute_type_text(s->compute) ||
-           (s->compute == LIBRARY_COMPUTE_TF32 && s->a_type == 0) ||
-           (s->compute >= F32 && s->compute <= I32_PEDANTIC);
+    return !compute_type_text((uint16_t)s[SHAPE_COMPUTE]) ||
+           (s[SHAPE_COMPUTE] == LIBRARY_COMPUTE_TF32 && s[SHAPE_A_TYPE] == 0) ||
+           (s[SHAPE_COMPUTE] >= F32 && s[SHAPE_COMPUTE] <= I32_PEDANTIC);
 }
 
-static char transposed(unsigned operation)
+static char transposed(uint64_t operation)
 {
     return operation < 3 ? "ntc"[operation] : '?';
 }
 
-void library_shape_put(const struct library_shape *s, FILE *out)
+void library_shape_put(const uint64_t *s, FILE *out)
 {
-    const uint64_t sizes[] = {s->m, s->n, s->k};
     char separator = ' ';
-    for (unsigned i = 0; i < 3; i++)
-        if (sizes[i]) {
-            fprintf(out, "%c%" PRId64, separator, (int64_t)sizes[i]);
+    for (unsigned i = SHAPE_M; i <= SHAPE_K; i++)
+        if (s[i]) {
+            fprintf(out, "%c%" PRId64, separator, (int64_t)s[i]);
             separator = 'x';
         }
-    if (s->mnk && separator == ' ')
-        fprintf(out, " of several sizes, mnk %" PRIu64, s->mnk);
-    if (s->batch > 1)
-        fprintf(out, " batch %" PRIu64, s->batch);
-    if (s->a_type != LIBRARY_TYPE_NONE)
+    if (s[SHAPE_MNK] && separator == ' ')
+        fprintf(out, " of several sizes, mnk %" PRIu64, s[SHAPE_MNK]);
+    if (s[SHAPE_BATCH] > 1)
+        fprintf(out, " batch %" PRIu64, s[SHAPE_BATCH]);
+    if (s[SHAPE_A_TYPE] != LIBRARY_TYPE_NONE)
         put_types(s, out);
-    if (s->trans_a != LIBRARY_TYPE_NONE)
-        fprintf(out, " %c", transposed(s->trans_a));
-    if (s->trans_b != LIBRARY_TYPE_NONE)
-        fputc(transposed(s->trans_b), out);
-    if (s->side)
+    if (s[SHAPE_TRANS_A] != LIBRARY_TYPE_NONE)
+        fprintf(out, " %c", transposed(s[SHAPE_TRANS_A]));
+    if (s[SHAPE_TRANS_B] != LIBRARY_TYPE_NONE)
+        fputc(transposed(s[SHAPE_TRANS_B]), out);
+    if (s[SHAPE_SIDE])
         fputs(" right", out);
     if (!is_usual(s))
-        fprintf(out, " compute %s", compute_type_text(s->compute));
-    if (s->count)
-        fprintf(out, " %" PRIu64 " %s", s->count, library_flops_text_of(s->count_type));
-    else if (s->bytes)
-        fprintf(out, " %" PRIu64 " bytes", s->bytes);
-    if (s->ranks)
-        fprintf(out, " over %u ranks", s->ranks);
+        fprintf(out, " compute %s", compute_type_text((uint16_t)s[SHAPE_COMPUTE]));
+    if (s[SHAPE_COUNT])
+        fprintf(out, " %" PRIu64 " %s", s[SHAPE_COUNT], library_flops_text_of(s[SHAPE_TYPE]));
+    else if (s[SHAPE_BYTES])
+        fprintf(out, " %" PRIu64 " bytes", s[SHAPE_BYTES]);
+    if (s[SHAPE_RANKS])
+        fprintf(out, " over %" PRIu64 " ranks", s[SHAPE_RANKS]);
 }
 
 #define NUMBER_MAX  (1ull << 48) /* limit of a size: larger values are negative or corrupt */
@@ -114,36 +112,38 @@ static struct library_work work_made(uint8_t type, double flops, double bytes)
 }
 
 /* The bytes of so many numbers of that type; NAN: not known. */
-static double bytes_of(unsigned type, double numbers)
+static double bytes_of(uint64_t type, double numbers)
 {
     return library_type_bits(type) ? ceil(library_type_bits(type) * numbers / 8) : NAN;
 }
 
 /* ---- of arguments ---------------------------------------------------------------------------- */
 
-struct library_work library_work_of(unsigned does, const struct library_shape *s)
+struct library_work library_work_of(unsigned does, const uint64_t *s)
 {
-    bool is_alike = s->a_type == s->b_type || s->b_type == LIBRARY_TYPE_NONE;
-    double m = (double)s->m, n = (double)s->n, k = (double)s->k;
-    double batch = s->batch ? (double)s->batch : 1;
-    double each = library_type_is_complex(s->a_type) ? 8 : 2; /* a multiply-add */
-    double size = s->side ? n : m, flops = NAN, bytes = NAN;
-    double operands = bytes_of(s->a_type, m * k * batch) + bytes_of(s->b_type, k * n * batch) +
-                      bytes_of(s->d_type, m * n * batch);
-    if (does == API_DOES_GEMM && s->has_m && s->has_n && s->has_k) {
+    bool is_alike = s[SHAPE_A_TYPE] == s[SHAPE_B_TYPE] || s[SHAPE_B_TYPE] == LIBRARY_TYPE_NONE;
+    double m = (double)s[SHAPE_M], n = (double)s[SHAPE_N], k = (double)s[SHAPE_K];
+    double batch = s[SHAPE_BATCH] ? (double)s[SHAPE_BATCH] : 1;
+    double each = library_type_is_complex(s[SHAPE_A_TYPE]) ? 8 : 2; /* a multiply-add */
+    double size = s[SHAPE_SIDE] ? n : m, flops = NAN, bytes = NAN;
+    double operands = bytes_of(s[SHAPE_A_TYPE], m * k * batch) +
+                      bytes_of(s[SHAPE_B_TYPE], k * n * batch) +
+                      bytes_of(s[SHAPE_D_TYPE], m * n * batch);
+    if (does == API_DOES_GEMM && shape_has(s, SHAPE_M) && shape_has(s, SHAPE_N) &&
+        shape_has(s, SHAPE_K)) {
         flops = each * m * n * k * batch;
         bytes = operands;
-    } else if (does == API_DOES_GEMM_GROUPED && s->mnk) {
-        flops = each * (double)s->mnk;
+    } else if (does == API_DOES_GEMM_GROUPED && s[SHAPE_MNK]) {
+        flops = each * (double)s[SHAPE_MNK];
         bytes = m * n * k > 0 ? operands : NAN; /* 0: products of several sizes */
-    } else if (does == API_DOES_TRIANGLE && s->has_m && s->has_n) {
+    } else if (does == API_DOES_TRIANGLE && shape_has(s, SHAPE_M) && shape_has(s, SHAPE_N)) {
         /* m x m on the left or n x n on the right is half stored; the right-hand sides are read and
          * written. */
         flops = each / 2 * m * n * size * batch;
-        bytes = 2 * bytes_of(s->a_type, m * n * batch) +
-                floor(bytes_of(s->a_type, size * (size + 1) * batch) / 2);
+        bytes = 2 * bytes_of(s[SHAPE_A_TYPE], m * n * batch) +
+                floor(bytes_of(s[SHAPE_A_TYPE], size * (size + 1) * batch) / 2);
     }
-    return work_made(is_alike ? s->a_type : LIBRARY_TYPE_NONE, flops, bytes);
+    return work_made((uint8_t)(is_alike ? s[SHAPE_A_TYPE] : LIBRARY_TYPE_NONE), flops, bytes);
 }
 
 /* ---- of a plan's text ------------------------------------------------------------------------ */

@@ -12,34 +12,45 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Sizes and types of a library call, from its arguments. */
-#define LIBRARY_TYPE_NONE    255 /* cudaDataType: none, or not known */
-#define LIBRARY_COMPUTE_TF32 77  /* cublasComputeType_t */
+#define LIBRARY_TYPE_NONE    255u /* cudaDataType: none, or not known */
+#define LIBRARY_COMPUTE_TF32 77   /* cublasComputeType_t */
 
-/* 0: not present in the call. No padding, since the bytes are compared. */
-struct library_shape {
-    uint64_t m, n, k;
-    uint64_t batch;   /* number of products; 0: one */
-    uint64_t mnk;     /* sum of m * n * k, if products differ in size */
-    uint64_t count;   /* elements of a message, as in the call */
-    uint64_t bytes;   /* bytes of the message */
-    uint64_t plan;    /* number of a LIBRARY_PLAN record ... */
-    uint32_t process; /* ... and index of its process + 1 */
-    uint32_t ranks;   /* size of the communicator; 0: not known */
-    uint16_t compute; /* cublasComputeType_t, or a cudaDataType; UINT16_MAX: none */
-    uint8_t a_type, b_type, c_type, d_type; /* cudaDataType */
-    uint8_t trans_a, trans_b;               /* cublasOperation_t; LIBRARY_TYPE_NONE: none */
-    uint8_t side;                           /* side of a triangular matrix: 0 left, 1 right */
-    uint8_t count_type;                     /* cudaDataType */
-    bool has_m, has_n, has_k;               /* the size is recorded */
-    uint8_t reserved[3];
+/* A shape is an array of these numbers. 0: not present in the call; types and operations have
+ * LIBRARY_TYPE_NONE. */
+enum shape_number {
+    SHAPE_M,
+    SHAPE_N,
+    SHAPE_K,
+    SHAPE_BATCH,   /* number of products; 0: one */
+    SHAPE_MNK,     /* sum of m * n * k, if products differ in size */
+    SHAPE_PLAN,    /* number of a LIBRARY_PLAN record ... */
+    SHAPE_PROCESS, /* ... and index of its process + 1 */
+    SHAPE_COUNT,   /* elements of a message, as in the call */
+    SHAPE_BYTES,   /* bytes of the message */
+    SHAPE_RANKS,   /* size of the communicator; 0: not known */
+    SHAPE_COMPUTE, /* cublasComputeType_t, or a cudaDataType; UINT16_MAX: none */
+    SHAPE_A_TYPE,  /* cudaDataType, and so are the next three */
+    SHAPE_B_TYPE,
+    SHAPE_C_TYPE,
+    SHAPE_D_TYPE,
+    SHAPE_TRANS_A, /* cublasOperation_t */
+    SHAPE_TRANS_B,
+    SHAPE_SIDE, /* side of a triangular matrix: 0 left, 1 right */
+    SHAPE_TYPE, /* cudaDataType of the message */
+    SHAPE_HAS,  /* bits of the recorded numbers */
+    SHAPE_NUMBERS
 };
 
+static inline bool shape_has(const uint64_t *shape, unsigned number)
+{
+    return shape[SHAPE_HAS] >> number & 1;
+}
+
 /* Sets the size of a message; 0 bytes if not known, or too large. */
-void library_shape_count(struct library_shape *shape, uint64_t count, uint8_t type);
+void library_shape_count(uint64_t *shape, uint64_t count, uint8_t type);
 
 /* Prints " 4096x4096x4096 batch 32 bf16 tn", or nothing. */
-void library_shape_put(const struct library_shape *shape, FILE *out);
+void library_shape_put(const uint64_t *shape, FILE *out);
 
 struct library_work {
     bool has_flops;
@@ -50,7 +61,7 @@ struct library_work {
 };
 
 /* The work of a call with that role (enum api_role). */
-struct library_work library_work_of(unsigned does, const struct library_shape *shape);
+struct library_work library_work_of(unsigned does, const uint64_t *shape);
 
 /* The work described by the text of a LIBRARY_PLAN record. */
 struct library_work library_plan_work(const char *text);

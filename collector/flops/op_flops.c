@@ -22,9 +22,30 @@ enum flop_formula {
     FLOPS_ATTENTION_BACKWARD
 };
 
+/* Operators with floating-point operations that follow from their inputs. Those that need values on
+ * the device (such as the sequence lengths of _flash_attention_forward) have no row. */
 static const struct op_formula formulae[] = {
-#define OP_FLOPS(name, profiler, counter, first) {name, FLOPS_##profiler, FLOPS_##counter, first},
-#include "flops/op_flops.def"
+    {"aten::mm", FLOPS_PRODUCT, FLOPS_PRODUCT, 0},
+    {"aten::addmm", FLOPS_PRODUCT, FLOPS_PRODUCT, 1},
+    {"aten::bmm", FLOPS_BATCHED, FLOPS_BATCHED, 0},
+    {"aten::baddbmm", FLOPS_BATCHED, FLOPS_BATCHED, 1},
+    {"aten::_scaled_mm", FLOPS_NONE, FLOPS_PRODUCT, 0},
+    {"aten::mul", FLOPS_ELEMENTS, FLOPS_NONE, 0},
+    {"aten::add", FLOPS_ELEMENTS, FLOPS_NONE, 0},
+    {"aten::conv2d", FLOPS_CONV2D, FLOPS_NONE, 0},
+    {"aten::convolution", FLOPS_NONE, FLOPS_CONVOLUTION, 0},
+    {"aten::_convolution", FLOPS_NONE, FLOPS_CONVOLUTION, 0},
+    {"aten::convolution_backward", FLOPS_NONE, FLOPS_CONVOLUTION_BACKWARD, 0},
+    {"aten::_scaled_dot_product_flash_attention", FLOPS_NONE, FLOPS_ATTENTION, 0},
+    {"aten::_scaled_dot_product_efficient_attention", FLOPS_NONE, FLOPS_ATTENTION, 0},
+    {"aten::_scaled_dot_product_cudnn_attention", FLOPS_NONE, FLOPS_ATTENTION, 0},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu", FLOPS_NONE, FLOPS_ATTENTION, 0},
+    {"aten::_scaled_dot_product_flash_attention_backward", FLOPS_NONE, FLOPS_ATTENTION_BACKWARD, 0},
+    {"aten::_scaled_dot_product_efficient_attention_backward", FLOPS_NONE, FLOPS_ATTENTION_BACKWARD,
+     0},
+    {"aten::_scaled_dot_product_cudnn_attention_backward", FLOPS_NONE, FLOPS_ATTENTION_BACKWARD, 0},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", FLOPS_NONE,
+     FLOPS_ATTENTION_BACKWARD, 0},
 };
 
 /* Sizes of a tensor, numbers of a list, or a number; `count` UINT32_MAX: not known. */

@@ -27,7 +27,7 @@ struct op_flops {
 
 #define OP_TYPE_MIXED 255
 
-/* The row of the operator in op_flops.def, or NULL. */
+/* The operator's formula, or NULL. */
 const struct op_formula *op_formula_of(const char *name);
 
 /* The operations of one call with the inputs of an OP_INPUTS record. */

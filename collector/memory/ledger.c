@@ -301,8 +301,7 @@ static int ledger_take_tensor(struct ledger *l, const struct slice *s)
 static __attribute__((noinline)) int take_any(struct ledger *l, const struct slice *s)
 {
     const struct event *e = &s->event;
-    bool is_left = s->change == RANGE_LEFT || s->op_change == OP_LEFT ||
-                   s->library_change == LIBRARY_OPEN; /* no event: all events are past */
+    bool is_left = s->change == SPAN_LEFT; /* no event: all events are past */
     uint64_t end_ns = l->until_ns ? l->until_ns : UINT64_MAX;
     bool is_past = is_left || e->begin_ns > end_ns;
     int error = catch_up(l, is_past ? end_ns : e->begin_ns);

@@ -93,8 +93,8 @@ int memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_
     int known = m->by == MEMORY_BY_LINE ? line_origin(m, s, &o, number) : 0;
     if (known)
         return known < 0 ? known : 0;
-    const struct library_call *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
-    const struct op *op = m->by <= MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
+    const struct host_span *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
+    const struct host_span *op = m->by <= MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
     if (m->by == MEMORY_BY_STACK && r->stack_id) {
         o.by = MEMORY_BY_STACK;
         o.process = s->event.process->index;

@@ -310,11 +310,6 @@ enum memory_by memory_best_by(const struct recording *rec)
                                                       : MEMORY_BY_FUNCTION;
 }
 
-static unsigned needs_of(const struct memory_report *m)
-{
-    return m->by == MEMORY_BY_LIBRARY ? WALK_OPS | WALK_LIBRARIES : WALK_OPS;
-}
-
 static int note_memory(void *context, const struct slice *s)
 {
     struct memory_report *m = context;
@@ -355,7 +350,7 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
     int error = memory_report_init(m, rec, request);
     struct consumer first[] = {steps_consumer(&m->steps),
                                {.context = m,
-                                .needs = WALK_STACKS | needs_of(m),
+                                .needs = WALK_STACKS | WALK_SPANS,
                                 .skips = WALK_SKIPS_WORK,
                                 .take = note_memory}};
     if (error == 0) {
@@ -375,7 +370,7 @@ static int memory_report_make(struct memory_report *m, const char *symbols)
         .context = m, .change = memory_report_change, .owner = memory_origin_of};
     struct consumer consumers[] = {ledger_consumer(&m->ledger),
                                    {.context = m,
-                                    .needs = needs_of(m) | WALK_RANGES,
+                                    .needs = WALK_SPANS,
                                     .skips = WALK_SKIPS_WORK,
                                     .take = memory_report_take,
                                     .end = memory_report_end}};

@@ -139,21 +139,13 @@ static int memory_ranges_end(struct memory_report *m, const struct process *p, u
 
 int memory_ranges_take(struct memory_report *m, const struct slice *s)
 {
-    bool is_label = s->op_change != OP_SAME && op_is_label(s->op);
-    bool is_range = s->op_change == OP_SAME;
-    int error = 0;
-    if (s->replaced && op_is_label(s->replaced))
-        error = memory_ranges_end(m, s->replaced->process, s->replaced->row);
-    if (error < 0)
-        return error;
-    if (is_label && s->op_change == OP_OPENED)
-        s->op->row = memory_ranges_begin(m, s->op->process, s->op->text);
-    else if (is_label)
-        return memory_ranges_end(m, s->op->process, s->op->row);
-    else if (is_range && s->change == RANGE_OPENED)
-        s->range->row = memory_ranges_begin(m, s->event.process, s->range->text);
-    else if (is_range && (s->change == RANGE_CLOSED || s->change == RANGE_LEFT))
-        return memory_ranges_end(m, s->range->process, s->range->row);
+    struct host_span *span = s->span;
+    if (!s->change || s->change == SPAN_MARKED || span->type == SPAN_LIBRARY ||
+        (span->type == SPAN_OP && !op_is_label(span)))
+        return 0;
+    if (s->change != SPAN_OPENED)
+        return memory_ranges_end(m, span->process, span->row);
+    span->row = memory_ranges_begin(m, span->process, span->text);
     return 0;
 }
 

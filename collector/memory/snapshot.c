@@ -139,7 +139,7 @@ static int snapshot_make(struct snapshot *s, struct memory_report *m, const stru
     if (error == 0) {
         s->ledger.until_ns = m->times.asked_ns == UINT64_MAX ? 0 : m->times.asked_ns;
         struct consumer consumers[] = {ledger_consumer(&s->ledger)};
-        consumers[0].needs |= WALK_OPS;
+        consumers[0].needs |= WALK_SPANS;
         error = walk_run(&m->walk, process, consumers, 1);
         if (error < 0)
             return error;

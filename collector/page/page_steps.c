@@ -123,13 +123,13 @@ static int page_steps_take(void *context, const struct slice *s)
 {
     struct page_steps *steps = context;
     const struct event *e = &s->event;
-    const struct op *op = s->op;
-    if (e->record && e->record->type == RECORD_KERNEL && s->op_change == OP_SAME)
+    const struct host_span *op = s->span;
+    if (e->record && e->record->type == RECORD_KERNEL)
         page_steps_count(steps, e->process, e->begin_ns, NAME_KERNELS,
                          walk_kernel(s->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX)),
                          e->end_ns - e->begin_ns);
-    if (s->op_change == OP_CLOSED && !s->is_filtered && op_works(op) && !op->is_moved &&
-        op->end_ns - op->begin_ns > op->inner_ns)
+    if (slice_change(s, SPAN_OP) == SPAN_CLOSED && !s->is_filtered && op_works(op) &&
+        !op->is_moved && op->end_ns - op->begin_ns > op->inner_ns)
         page_steps_count(steps, op->process, op->begin_ns, NAME_OPERATORS, op->text,
                          op->end_ns - op->begin_ns - op->inner_ns);
     return 0;
@@ -137,7 +137,7 @@ static int page_steps_take(void *context, const struct slice *s)
 
 struct consumer page_steps_consumer(struct page_steps *s)
 {
-    return (struct consumer){.context = s, .needs = WALK_OPS, .take = page_steps_take};
+    return (struct consumer){.context = s, .needs = WALK_SPANS, .take = page_steps_take};
 }
 
 /* ---- the data -------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "error.h"
 
-_Static_assert(sizeof(struct correlated_call) == 48, "a run has the size that the header says");
+_Static_assert(sizeof(struct correlated_call) == 40, "a run has the size that the header says");
 
 static uint64_t correlation_key_of(uint32_t process, uint32_t id)
 {

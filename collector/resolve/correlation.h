@@ -8,8 +8,8 @@
  * so many times CORRELATION_AHEAD. They fit into a processor's second cache. Calls that leave this
  * buffer are forgotten, unless work may still arrive for them: launches and copies without work so
  * far, graph launches, and links. These are sorted and stored; beyond CORRELATION_RUN of them, in
- * runs in a spool (spool.h). Memory is bounded by 0.8 MB of calls, 0.6 MB for the table and 0.4 MB
- * for stored calls (or 340 KB a process for all of it, CORRELATION_RUN_MAX times 170 bytes at
+ * runs in a spool (spool.h). Memory is bounded by 0.7 MB of calls, 0.6 MB for the table and 0.3 MB
+ * for stored calls (or 300 KB a process for all of it, CORRELATION_RUN_MAX times 150 bytes at
  * most), the spool's 4 MiB and 40 bytes a run.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
@@ -45,13 +45,11 @@ struct correlated_call {
     uint64_t begin_ns;
     uint64_t end_ns;
     uint32_t thread;   /* struct thread index */
-    uint32_t range;    /* innermost range at its begin (survey.h); 0: none */
-    uint32_t library;  /* likewise: innermost library call */
     uint16_t function; /* struct function index */
     uint16_t flags;    /* enum correlation_flag */
     union {
         uint32_t target; /* of a link */
-        uint32_t op;     /* of a call: innermost operator or label at its begin */
+        uint32_t span;   /* of a call: innermost span at its begin (survey.h); 0: none */
     };
     uint32_t stack; /* its stack id; 0 = none */
 };

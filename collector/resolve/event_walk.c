@@ -39,17 +39,15 @@ void walk_release(struct walk *w)
     for (uint32_t i = 0; w->names && i < w->rec->count; i++) {
         kernel_handles_release(&w->kernels, &w->names[i].handles);
         kernel_handles_release(&w->kernels, &w->names[i].kernels);
-        kernel_handles_release(&w->texts, &w->names[i].ops.names);
-        kernel_handles_release(&w->texts, &w->names[i].ops.inputs);
+        kernel_handles_release(&w->texts, &w->names[i].ops);
+        kernel_handles_release(&w->texts, &w->names[i].inputs);
     }
     library_kinds_release(&w->kinds);
-    library_calls_release(&w->libraries);
     device_sources_release(&w->sources);
     kernel_names_release(&w->kernels);
     kernel_names_release(&w->texts);
     survey_release(&w->survey);
-    ranges_release(&w->ranges);
-    ops_release(&w->ops);
+    spans_release(&w->spans);
     free(w->losses);
     free(w->names);
     free(w->first_ns);
@@ -102,8 +100,8 @@ int collective_of(const struct slice *s, struct collective *what)
     struct survey *survey = &s->walk->survey;
     int error = 0;
     *what = (struct collective){0};
-    const struct library_node *call =
-        s->is_called && s->call.library ? survey_library(survey, s->call.library, &error) : NULL;
+    const struct span_node *call =
+        s->is_called ? survey_innermost(survey, &s->call, SPAN_LIBRARY, &error) : NULL;
     if (call && call->message.communicator) {
         const struct communicator *c =
             &s->walk->kinds.communicators[call->message.communicator - 1];
@@ -111,10 +109,9 @@ int collective_of(const struct slice *s, struct collective *what)
         *what = (struct collective){c->id, is_counted ? call->message.sequence : 0, c->ranks,
                                     call->message.is_rooted};
     }
-    const struct range_node *range =
-        error == 0 && !what->communicator && s->is_called && s->call.range
-            ? survey_range(survey, s->call.range, &error)
-            : NULL;
+    const struct span_node *range = error == 0 && !what->communicator && s->is_called
+                                        ? survey_innermost(survey, &s->call, SPAN_RANGE, &error)
+                                        : NULL;
     if (range)
         *what = (struct collective){.communicator = range->communicator};
     return error;
@@ -167,14 +164,9 @@ static int event_walk_begin(const struct pass *p, const struct process *only)
         w->last_ns[i] = f && f->last_ns ? f->last_ns[i] : 0;
         w->recorded[i] = (struct recorded_now){0};
     }
-    ranges_release(&w->ranges);
-    ops_release(&w->ops);
-    library_calls_release(&w->libraries);
+    spans_release(&w->spans);
     device_sources_release(&w->sources);
-    int error = ops_init(&w->ops, w->rec, only, &w->texts, w->losses);
-    if (error == 0)
-        error = library_calls_init(&w->libraries, w->rec, only, &w->kinds);
-    return error < 0 ? error : ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
+    return spans_init(&w->spans, w->rec, only, &w->texts, w->losses, &w->kinds);
 }
 
 /* Whether no consumer needs GPU work, and the walk neither. */
@@ -367,16 +359,12 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     add_listeners(&p);
     p.learns = !w->is_surveyed && (p.ties || p.needs & WALK_STACKS);
     w->survey.is_bare = p.ties && !(p.needs & WALK_WORK);
-    p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
     p.learns_stacks = p.learns && p.needs & WALK_STACKS;
     p.learns_pauses = !w->knows_pauses && (p.learns || p.needs & WALK_PAUSES);
     bool looks_around = p.ties && (!w->survey.is_bare || p.needs & WALK_LOSSES);
-    p.needs |= looks_around ? (unsigned)WALK_LIBRARIES : 0;
-    if (looks_around || p.needs & WALK_OPS)
-        p.needs |= WALK_RANGES; /* ranges around calls, and operators of emit_nvtx */
-    if (p.needs & WALK_RANGES)
-        p.needs |= WALK_LIBRARIES; /* some ranges duplicate library calls */
-    bool asks_names = !w->is_surveyed && (p.learns || p.needs & (WALK_OPS | WALK_NAMES));
+    p.needs |= looks_around ? (unsigned)WALK_SPANS : 0;
+    p.learns_ops = !w->is_surveyed && p.needs & WALK_SPANS;
+    bool asks_names = !w->is_surveyed && (p.learns || p.needs & (WALK_SPANS | WALK_NAMES));
     int more = asks_names ? learn_names(w, only) : 0;
     if (more == 0)
         more = event_walk_run(&p, only);

@@ -9,8 +9,8 @@
  * end; a consumer that writes during the walk surveys the recording first. Reading changes no
  * recording: losses, names and everything learnt belong to the walk.
  *
- * Memory: bounded by timeline.h, walk_slices.h, survey.h, range_stack.h, op_stack.h,
- * library_calls.h and kernel_names.h.
+ * Memory: bounded by timeline.h, walk_slices.h, survey.h, spans.h, library_calls.h and
+ * kernel_names.h.
  *
  * Ranges of PyTorch's emit_nvtx always count as operators, not as ranges.
  */

@@ -11,12 +11,6 @@
 /* A few launches suffice to find the graph of a number. */
 #define LAUNCHES_KEPT 16
 
-struct captured_call {
-    const struct kernel_name *kernel; /* NULL: not known, or none */
-    uint32_t user;
-    uint8_t type; /* record type of its work */
-};
-
 struct capture {
     struct captured_call *calls; /* owned */
     uint32_t count;
@@ -69,14 +63,8 @@ static uint8_t work_of(const struct event *e)
                                                 : 0;
 }
 
-bool graph_origins_wants(const struct slice *s)
-{
-    const struct event *e = &s->event;
-    return e->record->type == RECORD_CALL && e->record->flags & RECORD_CAPTURED &&
-           !(e->record->flags & RECORD_NESTED) && e->record->result == 0 && work_of(e);
-}
-
-int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32_t user)
+static int add_captured(struct graph_origins *g, const struct slice *s,
+                        const struct captured_call **captured)
 {
     uint64_t open = key_map_get(&g->keys, graph_origins_key_of(s->event.process, OPEN, 0));
     struct capture *c = open ? &g->captures[open - 1] : NULL;
@@ -86,10 +74,18 @@ int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32
         c->is_bad = true;
         return 0;
     }
-    struct captured_call call = {
-        .kernel = walk_launched(s), .user = user, .type = work_of(&s->event)};
+    struct captured_call call = {.call.begin_ns = s->event.begin_ns,
+                                 .before_ns = c->count ? c->calls[c->count - 1].call.begin_ns : 0,
+                                 .kernel = walk_launched(s),
+                                 .type = work_of(&s->event)};
+    int error = survey_number(&g->walk->survey, &g->walk->spans, s->event.thread, &call.call.span);
+    if (error == 0)
+        error = ARRAY_PUSH(c->calls, c->count, &call);
+    if (error < 0)
+        return error;
     g->call_count++;
-    return ARRAY_PUSH(c->calls, c->count, &call);
+    *captured = &c->calls[c->count - 1];
+    return 0;
 }
 
 static int begin_capture(struct graph_origins *g, const struct process *p)
@@ -136,12 +132,16 @@ static int launch(struct graph_origins *g, const struct event *e)
                              exec);
 }
 
-int graph_origins_take(struct graph_origins *g, const struct slice *s)
+int graph_origins_take(struct graph_origins *g, const struct slice *s,
+                       const struct captured_call **captured)
 {
     const struct event *e = &s->event;
+    *captured = NULL;
     if (e->record->type != RECORD_CALL || e->record->flags & RECORD_NESTED ||
         (e->record->result != 0 && e->function->does != API_DOES_CAPTURE_END))
         return 0; /* the end of a capture counts even if it failed */
+    if (e->record->flags & RECORD_CAPTURED && e->record->result == 0 && work_of(e))
+        return add_captured(g, s, captured);
     switch (e->function->does) {
     case API_DOES_CAPTURE_BEGIN: return begin_capture(g, e->process);
     case API_DOES_CAPTURE_END: return end_capture(g, e);
@@ -252,7 +252,7 @@ int graph_origins_report(struct graph_origins *g, graph_origin_fn *notify, void 
         enum graph_origin origin = origin_of(g, nodes, count, &capture);
         for (uint32_t k = 0; error == 0 && k < count; k++)
             error = notify(context, &nodes[k], origin,
-                           origin == GRAPH_KNOWN ? capture->calls[k].user : 0);
+                           origin == GRAPH_KNOWN ? &capture->calls[k] : NULL);
     }
     return error;
 }

@@ -8,7 +8,7 @@
  * recorded; it is noticed if nodes or kernels differ then.)
  *
  * Work is added up by node, so the number of replays does not matter. Memory: 64 bytes for each
- * node and 24 for each captured call, GRAPH_ORIGINS_MAX of each at most; and 64 to 128 for each
+ * node and 72 for each captured call, GRAPH_ORIGINS_MAX of each at most; and 64 to 128 for each
  * node, graph and one of its first launches, twice as many at most.
  */
 #ifndef GPUPROF_COLLECTOR_GRAPH_ORIGINS_H
@@ -27,6 +27,20 @@ enum graph_origin {
 };
 
 struct capture; /* graph_origins.c */
+
+/* A captured call. */
+struct captured_call {
+    struct correlated_call call;      /* its begin and span */
+    uint64_t before_ns;               /* begin of the captured call before it; 0: none */
+    const struct kernel_name *kernel; /* NULL: not known, or none */
+    uint8_t type;                     /* record type of its work */
+};
+
+/* Whether the call is the first captured one in that span around it. */
+static inline bool captured_is_first(const struct captured_call *c, uint64_t span_begin_ns)
+{
+    return span_begin_ns > c->before_ns || !c->before_ns;
+}
 
 /* Work of one node, in all replays. */
 struct graph_node {
@@ -54,23 +68,19 @@ struct graph_origins {
 void graph_origins_init(struct graph_origins *g, struct walk *walk);
 void graph_origins_release(struct graph_origins *g);
 
-/* Whether the slice is a captured call that makes work. */
-bool graph_origins_wants(const struct slice *s);
-
-/* Adds that captured call; `user` identifies it for the caller. Returns 0 or GPUPROF_NO_MEMORY. */
-int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32_t user);
-
-/* Takes any call, in the order of time. Returns 0 or GPUPROF_NO_MEMORY. */
-int graph_origins_take(struct graph_origins *g, const struct slice *s);
+/* Takes any call, in the order of time, in a walk with WALK_WORK. Returns 0, with *captured as a
+ * view until the next call if it was captured and makes work (else NULL), or an error. */
+int graph_origins_take(struct graph_origins *g, const struct slice *s,
+                       const struct captured_call **captured);
 
 /* Takes GPU work with its call. Returns 1 if it was added, 0 if it is not a graph's or there is no
  * room, or GPUPROF_NO_MEMORY. */
 int graph_origins_work(struct graph_origins *g, const struct slice *s);
 
-/* After all work: calls `notify` once for each node. `user` is that of its call if `origin` is
- * GRAPH_KNOWN. Returns 0 or the result of `notify`. */
+/* After all work: calls `notify` once for each node. `call` is its call if `origin` is GRAPH_KNOWN,
+ * else NULL. Returns 0 or the result of `notify`. */
 typedef int graph_origin_fn(void *context, const struct graph_node *node, enum graph_origin origin,
-                            uint32_t user);
+                            const struct captured_call *call);
 int graph_origins_report(struct graph_origins *g, graph_origin_fn *notify, void *context);
 
 #endif

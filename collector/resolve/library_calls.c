@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/library_calls.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,45 +14,36 @@
 #define TEXT_BYTES      1024 /* bytes of the text of a kind */
 #define PLAN_TEXT_BYTES 300  /* bytes of a plan in that text */
 
-/* Arguments of a call, by meaning. */
-struct arguments {
-    struct library_shape shape;
-    uint64_t count, type; /* of a message; `type` is an ncclDataType_t */
-    uint64_t communicator, sequence, stream, root;
-    bool has_batch, has_count, has_type, has_root;
-};
+/* Arguments of a call, by meaning: numbers of its shape, and these. */
+enum { A_COUNT = SHAPE_NUMBERS, A_TYPE, A_COMMUNICATOR, A_SEQUENCE, A_STREAM, A_ROOT, ARGUMENTS };
 
-#define IN(member)                                                                                 \
-    .at = offsetof(struct arguments, member), .bytes = sizeof((struct arguments *)NULL)->member
-#define HAS(member) .has = offsetof(struct arguments, member)
-
-/* The member that an argument with that label sets. */
+/* The argument with that label; a larger number than `most` becomes `most`. */
 static const struct {
     const char *label;
-    size_t at, bytes;
-    size_t has; /* flag that it is present; 0: none */
+    unsigned is;
+    uint64_t most; /* 0: any */
 } members[] = {
-    {"m", IN(shape.m), HAS(shape.has_m)},
-    {"n", IN(shape.n), HAS(shape.has_n)},
-    {"k", IN(shape.k), HAS(shape.has_k)},
-    {"batch", IN(shape.batch), HAS(has_batch)},
-    {"mnk", IN(shape.mnk)},
-    {"a_type", IN(shape.a_type)},
-    {"b_type", IN(shape.b_type)},
-    {"c_type", IN(shape.c_type)},
-    {"d_type", IN(shape.d_type)},
-    {"compute", IN(shape.compute)},
-    {"trans_a", IN(shape.trans_a)},
-    {"trans_b", IN(shape.trans_b)},
-    {"side", IN(shape.side)},
-    {"count", IN(count), HAS(has_count)},
-    {"type", IN(type), HAS(has_type)},
-    {"bytes", IN(shape.bytes)},
-    {"plan", IN(shape.plan)},
-    {"comm", IN(communicator)},
-    {"sequence", IN(sequence)},
-    {"stream", IN(stream)},
-    {"root", IN(root), HAS(has_root)},
+    {"m", SHAPE_M, 0},
+    {"n", SHAPE_N, 0},
+    {"k", SHAPE_K, 0},
+    {"batch", SHAPE_BATCH, 0},
+    {"mnk", SHAPE_MNK, 0},
+    {"a_type", SHAPE_A_TYPE, LIBRARY_TYPE_NONE},
+    {"b_type", SHAPE_B_TYPE, LIBRARY_TYPE_NONE},
+    {"c_type", SHAPE_C_TYPE, LIBRARY_TYPE_NONE},
+    {"d_type", SHAPE_D_TYPE, LIBRARY_TYPE_NONE},
+    {"compute", SHAPE_COMPUTE, UINT16_MAX},
+    {"trans_a", SHAPE_TRANS_A, LIBRARY_TYPE_NONE},
+    {"trans_b", SHAPE_TRANS_B, LIBRARY_TYPE_NONE},
+    {"side", SHAPE_SIDE, 1},
+    {"count", A_COUNT, 0},
+    {"type", A_TYPE, LIBRARY_TYPE_NONE},
+    {"bytes", SHAPE_BYTES, 0},
+    {"plan", SHAPE_PLAN, 0},
+    {"comm", A_COMMUNICATOR, 0},
+    {"sequence", A_SEQUENCE, 0},
+    {"stream", A_STREAM, 0},
+    {"root", A_ROOT, 0},
 };
 
 #define MEMBERS (sizeof members / sizeof members[0])
@@ -138,33 +127,19 @@ static const struct library_form *form_of(struct library_kinds *k, const struct 
     return *form;
 }
 
-/* Reads the arguments. A type that does not fit in its member becomes LIBRARY_TYPE_NONE. */
-static void read_arguments(const struct library_form *form, const struct record *r,
-                           struct arguments *a)
+/* Reads the arguments, with bits of the present ones in SHAPE_HAS. */
+static void read_arguments(const struct library_form *form, const struct record *r, uint64_t *a)
 {
-    const uint8_t none = LIBRARY_TYPE_NONE;
-    *a = (struct arguments){.type = UINT64_MAX,
-                            .shape = {.compute = UINT16_MAX,
-                                      .a_type = none,
-                                      .b_type = none,
-                                      .c_type = none,
-                                      .d_type = none,
-                                      .trans_a = none,
-                                      .trans_b = none}};
+    memset(a, 0, ARGUMENTS * sizeof *a);
+    a[SHAPE_COMPUTE] = UINT16_MAX;
+    for (unsigned i = SHAPE_A_TYPE; i <= SHAPE_TRANS_B; i++)
+        a[i] = LIBRARY_TYPE_NONE;
     for (unsigned m = 0; m < MEMBERS; m++) {
         if (!form->places[m] || form->places[m] > r->arg_count)
             continue;
-        uint64_t value = r->args[form->places[m] - 1];
-        uint8_t byte = value < none ? (uint8_t)value : none;
-        uint16_t word = (uint16_t)value;
-        size_t bytes = members[m].bytes;
-        memcpy((char *)a + members[m].at,
-               bytes == sizeof byte   ? (void *)&byte
-               : bytes == sizeof word ? (void *)&word
-                                      : (void *)&value,
-               bytes);
-        if (members[m].has)
-            *((bool *)a + members[m].has) = true;
+        uint64_t value = r->args[form->places[m] - 1], most = members[m].most;
+        a[members[m].is] = most && value > most ? most : value;
+        a[SHAPE_HAS] |= 1ull << members[m].is;
     }
 }
 
@@ -175,19 +150,19 @@ static uint8_t message_type(uint64_t type)
     return type < sizeof types ? types[type] : LIBRARY_TYPE_NONE;
 }
 
-static void find_message(const struct library_kinds *k, const struct event *e, struct arguments *a,
+static void find_message(const struct library_kinds *k, const struct event *e, uint64_t *a,
                          struct library_message *message)
 {
-    struct key handle = {e->process->index, a->communicator, 0};
-    message->communicator = a->communicator ? (uint32_t)key_map_get(&k->handles, handle) : 0;
-    message->sequence = a->sequence;
+    struct key handle = {e->process->index, a[A_COMMUNICATOR], 0};
+    message->communicator = a[A_COMMUNICATOR] ? (uint32_t)key_map_get(&k->handles, handle) : 0;
+    message->sequence = a[A_SEQUENCE];
     message->is_collective =
-        e->function->does == API_DOES_COLLECTIVE && message->communicator && a->sequence;
-    message->is_rooted = a->has_root;
+        e->function->does == API_DOES_COLLECTIVE && message->communicator && a[A_SEQUENCE];
+    message->is_rooted = shape_has(a, A_ROOT);
     if (message->communicator)
-        a->shape.ranks = k->communicators[message->communicator - 1].ranks;
-    if (a->has_count && a->has_type)
-        library_shape_count(&a->shape, a->count, message_type(a->type));
+        a[SHAPE_RANKS] = k->communicators[message->communicator - 1].ranks;
+    if (shape_has(a, A_COUNT) && shape_has(a, A_TYPE))
+        library_shape_count(a, a[A_COUNT], message_type(a[A_TYPE]));
 }
 
 static int64_t library_calls_number_of(struct library_kinds *k, const struct library_kind *wanted)
@@ -198,61 +173,62 @@ static int64_t library_calls_number_of(struct library_kinds *k, const struct lib
     return number ? number : library_calls_number_of(k, &others);
 }
 
-/* The kind and message of the call that a LIBRARY_BEGIN record begins. Returns a number, or
- * GPUPROF_NO_MEMORY. */
-static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
-                               struct library_message *message, uint64_t *stream)
+int64_t library_kind_of(struct library_kinds *k, const struct event *e,
+                        struct library_message *message, uint64_t *stream)
 {
     const struct library_form *form = form_of(k, e->function);
     if (!form)
         return GPUPROF_NO_MEMORY;
-    struct arguments a;
-    read_arguments(form, e->record, &a);
-    if (a.has_batch && !a.shape.batch) /* an empty batch */
-        a.shape.has_m = a.shape.has_n = a.shape.has_k = false;
-    if (a.shape.d_type == LIBRARY_TYPE_NONE)
-        a.shape.d_type = a.shape.c_type;
-    if (a.shape.plan)
-        a.shape.process = e->process->index + 1;
-    find_message(k, e, &a, message);
-    *stream = a.stream;
-    return library_calls_number_of(
-        k, &(struct library_kind){.function = e->function, .shape = a.shape});
+    uint64_t a[ARGUMENTS];
+    read_arguments(form, e->record, a);
+    if (shape_has(a, SHAPE_BATCH) && !a[SHAPE_BATCH]) /* an empty batch */
+        a[SHAPE_HAS] &= ~(1ull << SHAPE_M | 1ull << SHAPE_N | 1ull << SHAPE_K);
+    if (a[SHAPE_D_TYPE] == LIBRARY_TYPE_NONE)
+        a[SHAPE_D_TYPE] = a[SHAPE_C_TYPE];
+    if (a[SHAPE_PLAN])
+        a[SHAPE_PROCESS] = e->process->index + 1;
+    find_message(k, e, a, message);
+    *stream = a[A_STREAM];
+    a[SHAPE_HAS] &= 1ull << SHAPE_M | 1ull << SHAPE_N | 1ull << SHAPE_K;
+    struct library_kind wanted = {.function = e->function};
+    memcpy(wanted.shape, a, sizeof wanted.shape);
+    return library_calls_number_of(k, &wanted);
 }
 
 /* ---- work and texts of kinds ----------------------------------------------------------------- */
 
-static const struct kernel_name *plan_of(const struct library_kinds *k,
-                                         const struct library_shape *shape)
+static const struct kernel_name *plan_of(const struct library_kinds *k, const uint64_t *shape)
 {
-    return shape->plan ? kernel_name_of(&k->plans[shape->process - 1], shape->plan) : NULL;
+    return shape[SHAPE_PLAN]
+               ? kernel_name_of(&k->plans[shape[SHAPE_PROCESS] - 1], shape[SHAPE_PLAN])
+               : NULL;
 }
 
 struct library_work library_kind_work(const struct library_kinds *k, uint32_t number)
 {
     const struct library_kind *kind = library_kind(k, number);
-    const struct kernel_name *plan = plan_of(k, &kind->shape);
+    const struct kernel_name *plan = plan_of(k, kind->shape);
     if (kind->is_others)
         return (struct library_work){.type = LIBRARY_TYPE_NONE};
-    if (kind->shape.plan)
+    if (kind->shape[SHAPE_PLAN])
         return plan ? library_plan_work(plan->raw)
                     : (struct library_work){.type = LIBRARY_TYPE_NONE};
-    return library_work_of(kind->function->does, &kind->shape);
+    return library_work_of(kind->function->does, kind->shape);
 }
 
 static void put_kind(const struct library_kinds *k, const struct library_kind *kind, FILE *out)
 {
-    const struct kernel_name *plan = plan_of(k, &kind->shape);
+    const struct kernel_name *plan = plan_of(k, kind->shape);
     fputs(kind->function->name, out);
     if (kind->is_others)
         fputs(" (others)", out);
     else if (kind->is_group)
-        fprintf(out, " of %" PRIu64 " calls, %" PRIu64 " bytes", kind->shape.batch,
-                kind->shape.bytes);
+        fprintf(out, " of %" PRIu64 " calls, %" PRIu64 " bytes", kind->shape[SHAPE_BATCH],
+                kind->shape[SHAPE_BYTES]);
     else if (plan)
         fprintf(out, " %.*s", PLAN_TEXT_BYTES, plan->raw);
     else
-        library_shape_put(&kind->shape, out);
+        library_shape_put(kind->shape, out);
 }
 
 const struct kernel_name *library_kind_text(struct library_kinds *k, uint32_t number, int *error)
@@ -274,39 +250,7 @@ const struct kernel_name *library_kind_text(struct library_kinds *k, uint32_t nu
     return kind->text;
 }
 
-int library_calls_init(struct library_calls *l, struct recording *rec, const struct process *only,
-                       struct library_kinds *kinds)
-{
-    *l = (struct library_calls){.kinds = kinds,
-                                .first_thread = only ? only->first_thread : 0,
-                                .thread_count = only ? only->thread_count : rec->thread_count};
-    l->stacks = calloc(l->thread_count + 1u, sizeof *l->stacks);
-    return l->stacks ? 0 : GPUPROF_NO_MEMORY;
-}
-
-void library_calls_release(struct library_calls *l)
-{
-    for (uint32_t i = 0; l->stacks && i < l->thread_count; i++)
-        free(l->stacks[i].open);
-    free(l->stacks);
-    *l = (struct library_calls){0};
-}
-
-/* Removes the innermost call. */
-static struct library_call *library_calls_pop(struct library_calls *l, struct library_stack *stack)
-{
-    l->result = stack->open[--stack->count];
-    return &l->result;
-}
-
-/* The index of the open call of that library, or stack->count. */
-static uint32_t library_calls_place_of(const struct library_stack *stack, unsigned domain)
-{
-    uint32_t at = 0;
-    while (at < stack->count && stack->open[at].function->domain != domain)
-        at++;
-    return at;
-}
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static bool is_message(const struct function *f)
 {
@@ -314,150 +258,39 @@ static bool is_message(const struct function *f)
            f->does == API_DOES_P2P_RECEIVE;
 }
 
-static void add_message(struct library_group *group, const struct library_call *call)
+/* Adds a message without work, or starts anew. */
+void library_group_add(struct library_group *group, const struct library_kinds *k, uint32_t kind,
+                       const struct library_message *message, uint64_t stream, bool has_work)
 {
-    struct library_message *all = &group->message;
-    const struct library_message *own = &call->message;
-    bool is_same = all->communicator == own->communicator;
-    all->communicator = is_same ? all->communicator : 0;
-    all->is_collective &= is_same && own->is_collective && call->stream == group->stream;
-    all->is_rooted |= own->is_rooted;
-}
-
-/* Updates the group after an NCCL call: adds a message without work, or starts anew. */
-static void queue(struct library_group *group, const struct library_call *call, uint64_t bytes)
-{
-    bool is_end = call->function->does == API_DOES_GROUP_END;
-    bool is_begin = call->function->does == API_DOES_GROUP_BEGIN;
+    const struct library_kind *its = library_kind(k, kind);
+    const struct function *f = its->function;
+    bool is_end = f->does == API_DOES_GROUP_END, is_begin = f->does == API_DOES_GROUP_BEGIN;
     uint32_t depth = is_end ? group->depth - !!group->depth : group->depth + is_begin;
-    bool is_done = (is_end || is_message(call->function)) && call->has_work;
+    bool is_done = (is_end || is_message(f)) && has_work;
     if (is_done || (is_begin && depth == 1))
         *group = (struct library_group){0};
     group->depth = depth;
-    if (!is_message(call->function) || call->has_work)
+    if (!is_message(f) || has_work)
         return;
     if (!group->calls++) {
-        group->kind = call->kind;
-        group->message = call->message;
-        group->stream = call->stream;
+        group->kind = kind;
+        group->message = *message;
+        group->stream = stream;
     }
-    add_message(group, call);
-    group->bytes += bytes;
+    struct library_message *all = &group->message;
+    bool is_same = all->communicator == message->communicator;
+    all->communicator = is_same ? all->communicator : 0;
+    all->is_collective &= is_same && message->is_collective && stream == group->stream;
+    all->is_rooted |= message->is_rooted;
+    group->bytes += its->shape[SHAPE_BYTES];
 }
 
-static int open_call(struct library_calls *l, const struct event *e, struct library_call **call)
+int64_t library_group_kind(struct library_kinds *k, const struct library_group *group,
+                           const struct function *function)
 {
-    struct library_stack *stack = library_stack(l, e->thread->index);
-    const struct record *r = e->record;
-    if (library_calls_place_of(stack, e->function->domain) < stack->count) {
-        *call = library_calls_pop(l, stack);
-        return LIBRARY_LEFT;
-    }
-    if (!stack->open && !(stack->open = calloc(LIBRARIES_OPEN_MAX, sizeof *stack->open)))
-        return GPUPROF_NO_MEMORY;
-    assert(stack->count < LIBRARIES_OPEN_MAX); /* there is one call per library */
-    struct library_call *open = &stack->open[stack->count];
-    *open = (struct library_call){.function = e->function,
-                                  .process = e->process,
-                                  .thread = e->thread,
-                                  .begin_ns = e->begin_ns,
-                                  .end_ns = e->begin_ns,
-                                  .stack = r->stack_id,
-                                  .arg_count = r->arg_count};
-    memcpy(open->args, r->args, r->arg_count * sizeof *r->args);
-    int64_t kind = library_kind_of(l->kinds, e, &open->message, &open->stream);
-    if (kind < 0)
-        return (int)kind;
-    open->kind = (uint32_t)kind;
-    stack->count++;
-    *call = open;
-    return LIBRARY_OPENED;
-}
-
-static int close_call(struct library_calls *l, const struct event *e, struct library_call **call)
-{
-    struct library_stack *stack = library_stack(l, e->thread->index);
-    const struct record *r = e->record;
-    uint32_t at = library_calls_place_of(stack, e->function->domain);
-    if (at == stack->count || stack->open[at].function != e->function)
-        return LIBRARY_SAME;
-    *call = library_calls_pop(l, stack);
-    if (at < stack->count)
-        return LIBRARY_LEFT;
-    struct library_call *closed = *call;
-    closed->end_ns = e->begin_ns > closed->begin_ns ? e->begin_ns : closed->begin_ns;
-    closed->result = r->result;
-    for (unsigned i = 0; i < r->arg_count && i < RECORD_ARGS_MAX; i++)
-        closed->args[i] |= r->args[i]; /* each is known at one end only, and 0 at the other */
-    closed->arg_count = r->arg_count > closed->arg_count ? r->arg_count : closed->arg_count;
-    queue(&stack->group, closed, library_kind(l->kinds, closed->kind)->shape.bytes);
-    return LIBRARY_CLOSED;
-}
-
-int library_calls_take(struct library_calls *l, const struct event *e, struct library_call **call)
-{
-    return e->record->type == RECORD_LIBRARY_BEGIN ? open_call(l, e, call) : close_call(l, e, call);
-}
-
-void library_calls_see(struct library_calls *l, const struct event *e)
-{
-    struct library_stack *stack = library_stack(l, e->thread->index);
-    unsigned class = e->function->class;
-    bool is_work = class == API_LAUNCH || class == API_COPY || class == API_GRAPH_LAUNCH;
-    for (uint32_t i = 0; i < stack->count; i++) {
-        stack->open[i].has_work |= is_work;
-        if (stack->open[i].end_ns < e->end_ns)
-            stack->open[i].end_ns = e->end_ns;
-    }
-}
-
-struct library_call *library_innermost(const struct library_calls *l, const struct thread *thread)
-{
-    const struct library_stack *stack = library_stack(l, thread->index);
-    return stack->count ? &stack->open[stack->count - 1] : NULL;
-}
-
-int64_t library_call_kind(struct library_calls *l, const struct library_call *call,
-                          struct library_message *message)
-{
-    const struct library_group *group = &library_stack(l, call->thread->index)->group;
-    *message = call->message;
-    if (call->function->does != API_DOES_GROUP_END || !group->calls)
-        return call->kind;
-    *message = group->message;
-    if (group->calls == 1)
-        return group->kind;
-    struct library_kind all = {.function = call->function,
-                               .shape = {.batch = group->calls, .bytes = group->bytes},
-                               .is_group = true};
-    return library_calls_number_of(l->kinds, &all);
-}
-
-bool library_calls_launch(struct library_calls *l, const struct event *e)
-{
-    struct library_stack *stack = library_stack(l, e->thread->index);
-    struct library_call *call = stack->count ? &stack->open[stack->count - 1] : NULL;
-    if (!call || e->function->does != API_DOES_LAUNCH || e->record->flags & RECORD_CAPTURED)
-        return false;
-    bool is_group = call->function->does == API_DOES_GROUP_END && stack->group.calls;
-    struct library_message *message = is_group ? &stack->group.message : &call->message;
-    uint64_t stream;
-    if (!message->is_collective || !function_stream(e->function, e->record, &stream) ||
-        stream != (is_group ? stack->group.stream : call->stream))
-        return false;
-    message->is_collective = false;
-    return true;
-}
-
-struct library_call *library_calls_drain(struct library_calls *l, uint32_t thread_index,
-                                         const uint64_t *last_ns)
-{
-    struct library_stack *stack = library_stack(l, thread_index);
-    if (!stack->count)
-        return NULL;
-    struct library_call *call = library_calls_pop(l, stack);
-    uint64_t end_ns = last_ns[call->process->index];
-    call->seen_ns = call->end_ns;
-    call->end_ns = end_ns > call->begin_ns ? end_ns : call->begin_ns;
-    return call;
+    struct library_kind all = {
+        .function = function,
+        .shape = {[SHAPE_BATCH] = group->calls, [SHAPE_BYTES] = group->bytes},
+        .is_group = true};
+    return group->calls == 1 ? group->kind : library_calls_number_of(k, &all);
 }

@@ -29,7 +29,7 @@ static const struct form forms[] = {
     [18] = {true, true, 1, {NCCL_ROOT}},                          /* Scatter */
 };
 
-bool nccl_call_of(const struct range *range, struct nccl_call *call)
+bool nccl_call_of(const struct host_span *range, struct nccl_call *call)
 {
     uint64_t number = range->schema - STATIC_SCHEMAS;
     if (!range->schema || !range->domain_text || strcmp(range->domain_text->raw, "NCCL") != 0 ||

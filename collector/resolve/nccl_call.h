@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "resolve/range_stack.h"
+#include "resolve/spans.h"
 
 enum nccl_number {
     NCCL_REDUCTION, /* ncclRedOp_t */
@@ -30,7 +30,7 @@ struct nccl_call {
 };
 
 /* False: not a range of NCCL, or its payload has no known form. */
-bool nccl_call_of(const struct range *range, struct nccl_call *call);
+bool nccl_call_of(const struct host_span *range, struct nccl_call *call);
 
 /* Whether it is a kernel of NCCL (ncclDevKernel_..., ncclKernel_...). */
 bool nccl_is_kernel(const struct kernel_name *name);

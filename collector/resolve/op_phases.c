@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "resolve/op_stack.h"
+#include "resolve/op_names.h"
 
 /* Phases of units, until the later events are known. */
 enum { PHASE_PLAIN = PHASES, PHASE_NO_GRADIENT };
@@ -94,7 +94,8 @@ enum step_phase op_phase_said(unsigned scope, const struct kernel_name *text)
 }
 
 /* Initial phase of a unit. Operators of a gradient scaler have their own prefix. */
-static uint8_t phase_of_unit(const struct op *op, const struct kernel_name *name, bool is_in_update)
+static uint8_t phase_of_unit(const struct host_span *op, const struct kernel_name *name,
+                             bool is_in_update)
 {
     static const char *const reads[] = {"aten::item", "aten::_local_scalar_dense",
                                         "aten::is_nonzero", "aten::equal"};
@@ -109,10 +110,10 @@ static uint8_t phase_of_unit(const struct op *op, const struct kernel_name *name
     return PHASE_PLAIN;
 }
 
-uint8_t op_phase_region(struct walk *walk, const struct op *op)
+uint8_t op_phase_region(struct walk *walk, const struct host_span *op)
 {
-    const struct op_stack *stack = ops_stack(&walk->ops, op->thread->index);
-    uint8_t outer = stack->count > 1 ? stack->open[stack->count - 2].region : PHASE_NONE;
+    const struct host_span *outer_op = spans_around(&walk->spans, op);
+    uint8_t outer = outer_op ? outer_op->region : PHASE_NONE;
     enum step_phase around = (enum step_phase)(outer & ~REGION_UNIT);
     enum step_phase said = op->is_traced ? PHASE_NONE : op_phase_said(op->scope, op->text);
     if (op_phase_holds(said, around))
@@ -186,7 +187,7 @@ static void op_phases_meet(struct op_phases *p, struct phase_thread *t, enum ste
 
 /* ---- consumer -------------------------------------------------------------------------------- */
 
-static struct phase_thread *thread_of(struct op_phases *p, const struct op *op)
+static struct phase_thread *thread_of(struct op_phases *p, const struct host_span *op)
 {
     struct phase_thread *t = &p->threads[op->thread->index];
     uint32_t backwards = p->backwards[op->process->index];
@@ -196,7 +197,7 @@ static struct phase_thread *thread_of(struct op_phases *p, const struct op *op)
     return t;
 }
 
-static int take_unit(struct op_phases *p, struct phase_thread *t, const struct op *op)
+static int take_unit(struct op_phases *p, struct phase_thread *t, const struct host_span *op)
 {
     uint8_t phase = phase_of_unit(op, op->text, op->region == (PHASE_OPTIMIZER | REGION_UNIT));
     bool may_make_node = phase == PHASE_PLAIN && op->sequence;
@@ -210,10 +211,10 @@ static int take_unit(struct op_phases *p, struct phase_thread *t, const struct o
     return added < 0 ? added : 0;
 }
 
-static int op_phases_open_op(struct op_phases *p, struct op *op)
+static int op_phases_open_op(struct op_phases *p, struct host_span *op)
 {
-    const struct op_stack *stack = ops_stack(&p->walk->ops, op->thread->index);
-    uint8_t outer = stack->count > 1 ? stack->open[stack->count - 2].region : PHASE_NONE;
+    const struct host_span *outer_op = spans_around(&p->walk->spans, op);
+    uint8_t outer = outer_op ? outer_op->region : PHASE_NONE;
     op->region = op_phase_region(p->walk, op);
     if (op->region == PHASE_BACKWARD) {
         p->backwards[op->process->index] += outer != PHASE_BACKWARD;
@@ -229,7 +230,7 @@ static int op_phases_open_op(struct op_phases *p, struct op *op)
 }
 
 /* Later units follow the update, even if it contained a forward pass. */
-static void op_phases_close_op(struct op_phases *p, const struct op *op)
+static void op_phases_close_op(struct op_phases *p, const struct host_span *op)
 {
     if (op->region == PHASE_OPTIMIZER && op_is_label(op) &&
         op_phase_said(op->scope, op->text) == PHASE_OPTIMIZER)
@@ -239,12 +240,11 @@ static void op_phases_close_op(struct op_phases *p, const struct op *op)
 static int op_phases_take(void *context, const struct slice *s)
 {
     struct op_phases *p = context;
-    if (s->replaced)
-        op_phases_close_op(p, s->replaced);
-    if (s->op_change == OP_OPENED)
-        return op_phases_open_op(p, s->op);
-    if (s->op_change != OP_SAME)
-        op_phases_close_op(p, s->op);
+    enum span_change change = slice_change(s, SPAN_OP);
+    if (change == SPAN_OPENED)
+        return op_phases_open_op(p, s->span);
+    if (change)
+        op_phases_close_op(p, s->span);
     return 0;
 }
 
@@ -267,7 +267,7 @@ static int op_phases_end(void *context)
 struct consumer op_phases_consumer(struct op_phases *p)
 {
     return (struct consumer){.context = p,
-                             .needs = WALK_OPS,
+                             .needs = WALK_SPANS,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
                              .sees_filtered = true,
                              .take = op_phases_take,

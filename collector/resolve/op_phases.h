@@ -68,7 +68,7 @@ static inline bool op_phase_holds(enum step_phase said, enum step_phase outer)
 }
 
 /* The phase around an operator that opens, itself included, possibly with REGION_UNIT. */
-uint8_t op_phase_region(struct walk *walk, const struct op *op);
+uint8_t op_phase_region(struct walk *walk, const struct host_span *op);
 
 /* The phase of the last unit of the thread that began at `ns` or before. */
 enum step_phase op_phases_at(const struct op_phases *p, uint32_t thread_index, uint64_t ns);

@@ -70,41 +70,31 @@ static int projection_find(struct projections *s, struct process *process, uint6
 
 /* ---- ranges around a call -------------------------------------------------------------------- */
 
-/* The next label from *place, which advances past it. */
-static const struct op_node *find_label(struct projections *s, const struct correlated_call *call,
-                                        struct op_place *place, int *error)
+/* The next range or label from *number, which advances past it. */
+static const struct span_node *
+next_around(struct projections *s, const struct correlated_call *call, uint32_t *number, int *error)
 {
-    const struct op_node *node;
+    const unsigned types = SPANS_OF(SPAN_RANGE) | SPANS_OF(SPAN_OP);
+    const struct span_node *node;
     do
-        node = survey_op(s->survey, call, place, error);
-    while (node && !node->is_label);
+        node = survey_span(s->survey, call, types, number, false, error);
+    while (node && node->type == SPAN_OP && node->scope != OP_SCOPE_LABEL);
     return node;
 }
 
 /* Writes the ranges and labels around the call, outermost first. Returns their count, or an error.
- * They share numbers, which show which one is outer. */
+ */
 static int ranges_around(struct projections *s, const struct correlated_call *call,
                          struct projected_range *around, uint64_t *valid_until_ns)
 {
     struct projected_range found[PROJECTION_DEPTH_MAX];
-    uint32_t number = call->range, count = 0;
-    struct op_place place = {.number = call->op};
+    uint32_t number = call->span, count = 0;
+    const struct span_node *node;
     int error = 0;
-    const struct range_node *range = survey_range_around(s->survey, call, &number, false, &error);
-    const struct op_node *label = error == 0 ? find_label(s, call, &place, &error) : NULL;
     *valid_until_ns = UINT64_MAX;
-    while (error == 0 && (range || label) && count < PROJECTION_DEPTH_MAX) {
-        if (label && (!range || label->number > range->sequence)) {
-            *valid_until_ns = min_of(*valid_until_ns, label->end_ns);
-            found[count++] =
-                (struct projected_range){.sequence = label->number, .text = label->text};
-            label = find_label(s, call, &place, &error);
-        } else {
-            *valid_until_ns = min_of(*valid_until_ns, range->end_ns);
-            found[count++] =
-                (struct projected_range){.sequence = range->sequence, .text = range->text};
-            range = survey_range_around(s->survey, call, &number, false, &error);
-        }
+    while (count < PROJECTION_DEPTH_MAX && (node = next_around(s, call, &number, &error))) {
+        *valid_until_ns = min_of(*valid_until_ns, node->end_ns);
+        found[count++] = (struct projected_range){.sequence = node->number, .text = node->text};
     }
     for (uint32_t i = 0; i < count; i++)
         around[i] = found[count - 1 - i];
@@ -115,7 +105,8 @@ static int ranges_around(struct projections *s, const struct correlated_call *ca
 
 /* Closes the ranges that do not contain this work, and opens those that it begins. */
 static int projection_change(struct projections *s, struct projection *p, uint64_t begin_ns,
-                             uint64_t end_ns, const struct correlated_call *call, uint32_t label)
+                             uint64_t end_ns, const struct correlated_call *call,
+                             uint32_t innermost)
 {
     struct projected_range around[PROJECTION_DEPTH_MAX];
     uint32_t same = 0;
@@ -140,8 +131,7 @@ static int projection_change(struct projections *s, struct projection *p, uint64
     }
     if (p->count && p->open[p->count - 1].end_ns < end_ns)
         p->open[p->count - 1].end_ns = end_ns;
-    p->innermost = call->range;
-    p->label = label;
+    p->innermost = innermost;
     return error;
 }
 
@@ -153,21 +143,19 @@ int projections_add(struct projections *s, struct process *process, uint64_t dev
     int error = 0;
     if (!call)
         return 0;
-    struct op_place place = {.number = call->op};
-    const struct op_node *node = find_label(s, call, &place, &error);
-    uint32_t label = node ? node->number : 0;
-    bool inside = call->range || label;
+    uint32_t number = call->span;
+    const struct span_node *node = next_around(s, call, &number, &error);
+    uint32_t innermost = node ? node->number : 0;
     if (error == 0)
-        error = projection_find(s, process, device, stream, call->thread, inside, &p);
+        error = projection_find(s, process, device, stream, call->thread, innermost, &p);
     if (error < 0 || !p)
         return error;
-    if (inside && p->count && p->innermost == call->range && p->label == label &&
-        call->begin_ns < p->valid_until_ns) {
+    if (innermost && p->count && p->innermost == innermost && call->begin_ns < p->valid_until_ns) {
         if (end_ns > p->open[p->count - 1].end_ns)
             p->open[p->count - 1].end_ns = end_ns;
         return 0;
     }
-    return projection_change(s, p, begin_ns, end_ns, call, label);
+    return projection_change(s, p, begin_ns, end_ns, call, innermost);
 }
 
 int projections_end(struct projections *s)

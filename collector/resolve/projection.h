@@ -17,7 +17,7 @@
 #define PROJECTIONS_MAX      16384
 
 struct projected_range {
-    uint32_t sequence;              /* sequence of struct range, or number of a label (struct op) */
+    uint32_t sequence;              /* number of the range or label (struct host_span) */
     const struct kernel_name *text; /* NULL: none */
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -30,8 +30,7 @@ struct projection {
     uint64_t stream;
     uint32_t thread;    /* struct thread index */
     uint32_t lane;      /* number of the lane on its stream, from 0 on */
-    uint32_t innermost; /* number (survey.h) of the range around the last launch ... */
-    uint32_t label;     /* ... and of the label; 0: none */
+    uint32_t innermost; /* number of the range or label around the last launch; 0: none */
     uint32_t count;
     uint64_t valid_until_ns; /* a call that begins before it is in the same ranges */
     uint64_t free_from_ns;   /* after the last reported range */

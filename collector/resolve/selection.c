@@ -157,7 +157,7 @@ static bool describe_other(const struct selection *s, const struct slice *slice,
         if (r->type == RECORD_GIL_REST && record_arg(r, GIL_REST_TID))
             e->tid = (uint32_t)record_arg(r, GIL_REST_TID);
         break;
-    case SELECT_MARK: name = slice->change == RANGE_MARKED ? slice->range->text : NULL; break;
+    case SELECT_MARK: name = slice->change == SPAN_MARKED ? slice->span->text : NULL; break;
     default: break;
     }
     e->is_kept = name;
@@ -174,33 +174,18 @@ static bool describe_other(const struct selection *s, const struct slice *slice,
 /* Fills in a range, operator or library call, at its end; its begin does not have everything. */
 static bool describe_span(const struct slice *slice, struct subject *e)
 {
-    const struct kernel_name *text = NULL;
-    if (slice->change == RANGE_CLOSED || slice->change == RANGE_LEFT) {
-        const struct range *range = slice->range;
-        *e = (struct subject){.kind = SELECT_RANGE,
-                              .begin_ns = range->begin_ns,
-                              .end_ns = range->end_ns,
-                              .tid = range->thread->tid};
-        text = range->text;
-    } else if (slice->op_change != OP_SAME) {
-        const struct op *op = slice->op;
-        *e = (struct subject){.kind = op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR,
-                              .begin_ns = op->begin_ns,
-                              .end_ns = op->end_ns,
-                              .tid = op->thread->tid};
-        text = op->text;
-    } else if (slice->library_change != LIBRARY_SAME) {
-        const struct library_call *call = slice->library;
-        *e = (struct subject){.kind = SELECT_LIBRARY,
-                              .begin_ns = call->begin_ns,
-                              .end_ns = call->end_ns,
-                              .tid = call->thread->tid,
-                              .text = call->function->name};
-    } else {
+    const struct host_span *span = slice->span;
+    if (!slice->change || slice->change == SPAN_OPENED || slice->change == SPAN_MARKED)
         return false;
-    }
-    if (text)
-        e->text = text->shown;
+    *e = (struct subject){.kind = span->type == SPAN_LIBRARY                    ? SELECT_LIBRARY
+                                  : span->type == SPAN_OP && !op_is_label(span) ? SELECT_OPERATOR
+                                                                                : SELECT_RANGE,
+                          .begin_ns = span->begin_ns,
+                          .end_ns = span->end_ns,
+                          .tid = span->thread->tid,
+                          .text = span->type == SPAN_LIBRARY ? span->function->name
+                                  : span->text               ? span->text->shown
+                                                             : NULL};
     e->process = slice->event.process;
     e->device = UINT64_MAX;
     e->is_kept = e->reaches = true;
@@ -248,8 +233,7 @@ static bool has(void *context, const struct slice *slice)
     struct selection *s = context;
     const struct event *event = &slice->event;
     char text[GPU_TITLE_BYTES];
-    if (slice->change == RANGE_OPENED || slice->op_change == OP_OPENED ||
-        slice->library_change == LIBRARY_OPENED)
+    if (slice->change == SPAN_OPENED)
         return true;
     if (is_far(s, event))
         return false;
@@ -370,20 +354,19 @@ static int selection_add_span(struct selection *s, enum selection_spans how,
 static int selection_take_range(void *context, const struct slice *slice)
 {
     struct selection *s = context;
-    bool is_left = slice->change == RANGE_LEFT || slice->op_change == OP_LEFT;
     struct subject e;
-    if (slice->op_change == OP_OPENED || !describe_span(slice, &e) || e.kind != SELECT_RANGE ||
+    if (slice->change == SPAN_LOST || !describe_span(slice, &e) || e.kind != SELECT_RANGE ||
         !e.text || !glob_matches(s->request->range, e.text))
         return 0;
     return selection_add_span(s, SPANS_RANGES, e.process, e.begin_ns,
-                              is_left ? UINT64_MAX : e.end_ns);
+                              slice->change == SPAN_LEFT ? UINT64_MAX : e.end_ns);
 }
 
 static enum exit_code find_ranges(struct selection *s, const char *verb)
 {
     uint32_t before = s->span_count;
     struct consumer consumer = {.context = s,
-                                .needs = WALK_RANGES | WALK_OPS,
+                                .needs = WALK_SPANS,
                                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                                 .take = selection_take_range};
     if (walk_run(s->walk, NULL, &consumer, 1) < 0)

@@ -4,20 +4,18 @@
 #define GPUPROF_COLLECTOR_SLICE_H
 
 #include "resolve/device_sources.h"
-#include "resolve/range_stack.h"
+#include "resolve/op_names.h"
 #include "resolve/survey.h"
 #include "resolve/timeline.h"
 
 enum walk_need {
-    WALK_RANGES = 1,     /* `change` and `range`; walk_range */
-    WALK_WORK = 2,       /* `call` of GPU work, synchronisations, overheads and allocations */
-    WALK_CALLS = 4,      /* likewise, without the ranges, operators and library calls around it */
-    WALK_STACKS = 8,     /* survey.stacks, at the end */
-    WALK_LOSSES = 16,    /* counts work without a call, and launches without work */
-    WALK_OPS = 32,       /* `op_change` and `op`; `call.op`; walk_op, walk_op_inputs */
-    WALK_LIBRARIES = 64, /* `library_change` and `library`; `call.library`; walk_library */
-    WALK_PAUSES = 256,   /* survey.pauses, at the end */
-    WALK_NAMES = 512,    /* walk_kernel; most other needs include it */
+    WALK_SPANS = 1,    /* `change` and `span`; walk_range, walk_op, walk_op_inputs, walk_library */
+    WALK_WORK = 2,     /* `call` of GPU work, synchronisations, overheads and allocations */
+    WALK_CALLS = 4,    /* likewise, without the spans around it */
+    WALK_STACKS = 8,   /* survey.stacks, at the end */
+    WALK_LOSSES = 16,  /* counts work without a call, and launches without work */
+    WALK_PAUSES = 256, /* survey.pauses, at the end */
+    WALK_NAMES = 512,  /* walk_kernel; most other needs include it */
 };
 
 /* Slices that a consumer does not get. */
@@ -67,18 +65,12 @@ struct slice {
     struct event event;
     struct walk *walk;
     enum pause_change pause_change;
-    enum range_change
-        change;       /* change of `range` by this event; RANGE_LEFT: at the end, without one */
-    bool is_called;   /* `call` is known */
-    bool is_outside;  /* GPU work without a call outside of all windows: no consumer gets it */
-    bool is_filtered; /* the walk's filter leaves it out */
-    bool is_call_filtered;    /* and its call; not set for a filtered slice */
-    struct range *range;      /* a view until the next slice; of one that opened, until it closes */
-    enum op_change op_change; /* likewise of `op` */
-    struct op *op;
-    const struct op *replaced;          /* an open operator that lost its end; NULL: none */
-    enum library_change library_change; /* likewise of `library` */
-    struct library_call *library;
+    enum span_change change; /* of `span` by this event; SPAN_LEFT: at the end, without one */
+    struct host_span *span;  /* a view until the next slice; of one that opened, until it closes */
+    bool is_called;          /* `call` is known */
+    bool is_outside;       /* GPU work without a call outside of all windows: no consumer gets it */
+    bool is_filtered;      /* the walk's filter leaves it out */
+    bool is_call_filtered; /* and its call; not set for a filtered slice */
     const struct device_source *source; /* for a sample of a device; NULL: none, or not known */
     struct correlated_call call;
 };
@@ -122,7 +114,8 @@ struct consumer {
 struct named_numbers {
     struct kernel_handles handles; /* registered kernels, at this moment of the walk */
     struct kernel_handles kernels; /* of KERNEL_NAME records */
-    struct op_numbers ops;         /* of OP_NAME and OP_INPUTS records */
+    struct kernel_handles ops;     /* of OP_NAME records */
+    struct kernel_handles inputs;  /* bytes of OP_INPUTS records */
 };
 
 struct walk {
@@ -140,10 +133,8 @@ struct walk {
     uint64_t ns_max;     /* maximum duration of a walk; 0: no maximum */
     bool is_cut;         /* a walk reached it */
     uint64_t open_bytes_max;
-    struct ranges ranges;
-    struct ops ops;
+    struct spans spans;
     struct library_kinds kinds;
-    struct library_calls libraries;
     struct device_sources sources;
     uint64_t *op_threads; /* owned, by thread index: PyTorch's thread numbers; 0: not known */
     uint64_t *first_ns;   /* owned, by process index: first event that is shown; 0: none yet */
@@ -151,36 +142,43 @@ struct walk {
     struct recorded_now *recorded; /* owned, by process index: at this moment of the walk */
 };
 
-/* The innermost open range around a call; `nested`: push and pop only. */
-static inline struct range *walk_range(const struct slice *s, bool nested)
+/* What change of an open or closed span of that type the slice is; SPAN_SAME: none. */
+static inline enum span_change slice_change(const struct slice *s, enum span_type type)
 {
-    return ranges_innermost(&s->walk->ranges, s->event.thread, nested);
+    return s->change && s->span->type == type ? s->change : SPAN_SAME;
+}
+
+/* The innermost open range around a call. */
+static inline struct host_span *walk_range(const struct slice *s)
+{
+    return spans_innermost(&s->walk->spans, s->event.thread, SPAN_RANGE);
 }
 
 /* The innermost open operator around a call that does work (op_works). */
-static inline const struct op *walk_op(const struct slice *s)
+static inline const struct host_span *walk_op(const struct slice *s)
 {
-    return ops_innermost(&s->walk->ops, s->event.thread);
+    return spans_innermost_op(&s->walk->spans, s->event.thread);
 }
 
-/* The stack of a call, or else of the operator around it (with WALK_OPS); 0: none. */
+/* The stack of a call, or else of the operator around it (with WALK_SPANS); 0: none. */
 static inline uint32_t walk_stack(const struct slice *s)
 {
     uint32_t own = s->event.record->stack_id;
-    return own ? own : ops_stack_around(&s->walk->ops, s->event.thread);
+    const struct host_span *op = own ? NULL : spans_with_stack(&s->walk->spans, s->event.thread);
+    return op ? op->stack : own;
 }
 
 /* The innermost open library call around a call. */
-static inline const struct library_call *walk_library(const struct slice *s)
+static inline const struct host_span *walk_library(const struct slice *s)
 {
-    return library_innermost(&s->walk->libraries, s->event.thread);
+    return spans_innermost(&s->walk->spans, s->event.thread, SPAN_LIBRARY);
 }
 
 /* The recorded inputs of an operator (op_record.h); NULL: not known. */
 static inline const struct kernel_name *walk_op_inputs(const struct walk *w,
                                                        const struct process *p, uint64_t inputs)
 {
-    return kernel_name_of(&w->names[p->index].ops.inputs, inputs);
+    return kernel_name_of(&w->names[p->index].inputs, inputs);
 }
 
 /* The kernel that a handle in the arguments of a call means now, or NULL. */

@@ -207,7 +207,7 @@ static int stack_costs_take_slice(void *context, const struct slice *slice)
     if (r->type != RECORD_CALL || r->flags & RECORD_NESTED)
         return 0;
     uint32_t stack = walk_stack(slice);
-    const struct range *range = stack ? walk_range(slice, false) : NULL;
+    const struct host_span *range = stack ? walk_range(slice) : NULL;
     struct stack_row row = {.process = e->process->index,
                             .thread = s->split_threads ? e->thread->index : 0,
                             .stack = stack,
@@ -252,8 +252,8 @@ static int stack_costs_take_work(void *context, const struct slice *slice)
         row.stack = call->stack;
         row.thread = s->split_threads ? call->thread : 0;
         row.function = call->function;
-        const struct range_node *range =
-            call->range ? survey_range(&s->walk->survey, call->range, &error) : NULL;
+        const struct span_node *range =
+            survey_innermost(&s->walk->survey, call, SPAN_RANGE, &error);
         row.range = range ? range->text : NULL;
         if (s->split_work)
             describe_work(&row, e->record);
@@ -269,7 +269,7 @@ static int stack_costs_take_work(void *context, const struct slice *slice)
 struct consumer stack_costs_consumer(struct stack_costs *s)
 {
     return (struct consumer){.context = s,
-                             .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
+                             .needs = WALK_SPANS | WALK_WORK | WALK_STACKS,
                              .take = stack_costs_take_slice,
                              .take_work = stack_costs_take_work};
 }

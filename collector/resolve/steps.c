@@ -11,7 +11,7 @@
 #include "error.h"
 #include "glob.h"
 #include "record/gpu_record.h"
-#include "resolve/op_stack.h"
+#include "resolve/op_names.h"
 #include "resolve/range_text.h"
 
 #define AUTOMATIC  ((1u << STEPS_NAMED) - 1)
@@ -118,21 +118,18 @@ static bool steps_is_named(const struct steps *s, const struct kernel_name *text
     return text && steps_is_wanted(s, STEPS_NAMED) && glob_matches(s->pattern, text->shown);
 }
 
-static enum op_kind kind_of(const struct op *op)
+static enum op_kind kind_of(const struct host_span *op)
 {
     return op_kind_of(op->scope, op->text);
 }
 
 /* Whether a label of kind `a` or `b` is around the label that has just begun. */
-static bool is_inside(const struct steps *s, const struct op *op, enum op_kind a, enum op_kind b)
+static bool is_inside(const struct steps *s, const struct host_span *op, enum op_kind a,
+                      enum op_kind b)
 {
-    const struct op_stack *stack = ops_stack(&s->walk->ops, op->thread->index);
-    for (uint32_t i = 0; i + 1 < stack->count; i++) {
-        enum op_kind kind = kind_of(&stack->open[i]);
-        if (kind == a || kind == b)
-            return true;
-    }
-    return false;
+    while ((op = spans_around(&s->walk->spans, op)) && kind_of(op) != a && kind_of(op) != b)
+        ;
+    return op;
 }
 
 /* Whether `wanted` is the class ("SGD" of "Optimizer.step#SGD.step") or the whole text. */
@@ -147,18 +144,18 @@ static bool has_class(const struct kernel_name *text, const char *wanted)
 /* An update counts at its end, where the next step begins. */
 static int close_optimizer(struct steps *s, const struct slice *slice)
 {
-    const struct kernel_name *text = slice->op->text;
+    const struct kernel_name *text = slice->span->text;
     struct event e = slice->event;
-    e.begin_ns = slice->op->end_ns;
-    e.thread = slice->op->thread;
+    e.begin_ns = slice->span->end_ns;
+    e.thread = slice->span->thread;
     uint32_t place;
-    return slice->op->mark && (!s->class || has_class(text, s->class))
+    return slice->span->mark && (!s->class || has_class(text, s->class))
                ? add_mark(s, STEPS_OPTIMIZER, &e, text, &place)
                : 0;
 }
 
 /* Ends the mark, unless marks of another kind replaced it meanwhile. */
-static int close_label(struct steps *s, const struct op *op, bool is_cut)
+static int close_label(struct steps *s, const struct host_span *op, bool is_cut)
 {
     bool is_profiler = kind_of(op) == OP_KIND_PROFILER && !s->pattern;
     return s->kind == (is_profiler ? STEPS_PROFILER : STEPS_NAMED)
@@ -168,13 +165,15 @@ static int close_label(struct steps *s, const struct op *op, bool is_cut)
 
 static int steps_take_label(struct steps *s, const struct slice *slice)
 {
-    struct op *op = slice->op;
+    struct host_span *op = slice->span;
     const struct kernel_name *text = op->text;
     enum op_kind kind = kind_of(op);
     bool is_optimizer = kind == OP_KIND_OPTIMIZER && steps_is_wanted(s, STEPS_OPTIMIZER);
-    if (slice->op_change == OP_CLOSED)
+    if (slice->change == SPAN_LOST)
+        return close_label(s, op, true);
+    if (slice->change == SPAN_CLOSED)
         return is_optimizer ? close_optimizer(s, slice) : close_label(s, op, false);
-    if (slice->op_change != OP_OPENED)
+    if (slice->change != SPAN_OPENED)
         return 0;
     if (is_optimizer) {
         op->mark = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
@@ -192,12 +191,12 @@ static int steps_take_label(struct steps *s, const struct slice *slice)
 
 static int steps_take_range(struct steps *s, const struct slice *slice)
 {
-    struct range *range = slice->range;
+    struct host_span *range = slice->span;
     if (!steps_is_wanted(s, STEPS_NAMED) || !range->text)
         return 0;
-    if (slice->change == RANGE_OPENED && steps_is_named(s, range->text))
+    if (slice->change == SPAN_OPENED && steps_is_named(s, range->text))
         return add_mark(s, STEPS_NAMED, &slice->event, range->text, &range->mark);
-    return slice->change == RANGE_CLOSED && s->kind == STEPS_NAMED
+    return slice->change == SPAN_CLOSED && s->kind == STEPS_NAMED
                ? end_mark(s, range->mark, range->end_ns, false)
                : 0;
 }
@@ -244,11 +243,9 @@ static int steps_take(void *context, const struct slice *slice)
 {
     struct steps *s = context;
     const struct event *e = &slice->event;
-    if (slice->replaced && op_is_label(slice->replaced))
-        close_label(s, slice->replaced, true);
-    if (slice->op_change != OP_SAME)
-        return op_is_label(slice->op) && !slice->op->is_traced ? steps_take_label(s, slice) : 0;
-    if (slice->change == RANGE_OPENED || slice->change == RANGE_CLOSED)
+    if (slice_change(slice, SPAN_OP))
+        return op_is_label(slice->span) && !slice->span->is_traced ? steps_take_label(s, slice) : 0;
+    if (slice_change(slice, SPAN_RANGE))
         return steps_take_range(s, slice);
     if (e->record->type == RECORD_STEP)
         return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER), false);
@@ -270,7 +267,7 @@ static int steps_end(void *context)
 struct consumer steps_consumer(struct steps *s)
 {
     return (struct consumer){.context = s,
-                             .needs = WALK_RANGES | WALK_OPS | WALK_PAUSES,
+                             .needs = WALK_SPANS | WALK_PAUSES,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
                              .sees_filtered = true,
                              .take = steps_take,

@@ -14,15 +14,15 @@
 _Static_assert(FUNCTIONS_MAX - 1 <= UINT16_MAX, "a call keeps its function's index");
 
 /*
- * Finds the range around an ended one that ends later. Free ranges that overlap in sequence, like
+ * Finds the span around an ended one that ends later. Free ranges that overlap in sequence, like
  * requests, are each around the next one; without this, each GPU record would go back to the first.
- * The result was open when this range began, so this visits RANGES_DEPTH_MAX at most.
+ * The result was open when this span began, so this visits SPANS_DEPTH_MAX at most.
  */
 static int find_outliving(struct survey *s, uint32_t parent, uint64_t end_ns, uint32_t *found)
 {
     int error = 0;
     for (*found = parent; *found;) {
-        const struct range_node *node = spool_at(&s->nodes, *found - 1u, false, &error);
+        const struct span_node *node = spool_at(&s->nodes, *found - 1u, false, &error);
         if (!node || node->end_ns > end_ns)
             break;
         *found = node->outlived_by;
@@ -30,114 +30,99 @@ static int find_outliving(struct survey *s, uint32_t parent, uint64_t end_ns, ui
     return error;
 }
 
-static int close_range(struct survey *s, const struct range *range)
+int survey_take_end(struct survey *s, const struct host_span *span)
 {
     int error = 0;
     uint32_t outlived_by;
-    struct range_node *node = spool_at(&s->nodes, range->node - 1u, true, &error);
+    struct span_node *node = span->node ? spool_at(&s->nodes, span->node - 1u, true, &error) : NULL;
     if (!node)
         return error;
-    node->end_ns = range->end_ns;
-    error = find_outliving(s, node->parent, range->end_ns, &outlived_by);
-    node = error < 0 ? NULL : spool_at(&s->nodes, range->node - 1u, true, &error);
+    node->end_ns = span->end_ns;
+    error = find_outliving(s, node->parent, span->end_ns, &outlived_by);
+    node = error < 0 ? NULL : spool_at(&s->nodes, span->node - 1u, true, &error);
     if (node)
         node->outlived_by = outlived_by;
     return error;
 }
 
-/* Gives a number to a range that opens, and stores the end of one that closes. */
-int survey_take_range(struct survey *s, enum range_change change, struct range *range,
-                      uint32_t parent)
+/* Whether work launched in that call belongs to the calls of its group. */
+static bool is_of_group(const struct spans *spans, const struct host_span *call)
 {
-    int error = 0;
-    if (change == RANGE_OPENED) {
-        struct range_node node = {.text = range->text,
-                                  .domain_text = range->domain_text,
-                                  .begin_ns = range->begin_ns,
-                                  .end_ns = UINT64_MAX,
-                                  .work_begin_ns = UINT64_MAX,
-                                  .parent = parent,
-                                  .sequence = range->sequence};
-        struct nccl_call call;
-        node.communicator = nccl_call_of(range, &call) ? call.communicator : 0;
-        error = spool_append(&s->nodes, &node);
-        range->node = (uint32_t)s->nodes.count;
-    } else if (change == RANGE_CLOSED && range->node) {
-        error = close_range(s, range);
+    return call->function->does == API_DOES_GROUP_END &&
+           span_stack(spans, call->thread->index)->group.calls;
+}
+
+/* Whether this CUDA call, made in the innermost library call on its thread, launches the kernel of
+ * its collective. Each collective has one kernel. */
+static bool launches_collective(struct spans *spans, const struct event *e)
+{
+    struct library_group *group = &span_stack(spans, e->thread->index)->group;
+    struct host_span *call = spans_innermost(spans, e->thread, SPAN_LIBRARY);
+    if (!call || e->function->does != API_DOES_LAUNCH || e->record->flags & RECORD_CAPTURED)
+        return false;
+    bool is_group = is_of_group(spans, call);
+    struct library_message *message = is_group ? &group->message : &call->message;
+    uint64_t stream;
+    if (!message->is_collective || !function_stream(e->function, e->record, &stream) ||
+        stream != (is_group ? group->stream : call->stream))
+        return false;
+    message->is_collective = false;
+    return true;
+}
+
+/* Numbers a span once a call is made in it. */
+static int number_span(struct survey *s, struct spans *spans, struct host_span *span,
+                       uint32_t parent)
+{
+    struct span_node node = {.text = span->text,
+                             .begin_ns = span->begin_ns,
+                             .end_ns = UINT64_MAX,
+                             .parent = parent,
+                             .number = span->number,
+                             .row = span->row,
+                             .scope = span->type == SPAN_OP ? span->scope : 0,
+                             .type = span->type};
+    struct nccl_call call;
+    int64_t kind = 0;
+    if (span->type == SPAN_RANGE) {
+        s->has_ranges = true;
+        node.domain_text = span->domain_text;
+        node.work_begin_ns = UINT64_MAX;
+        node.communicator = nccl_call_of(span, &call) ? call.communicator : 0;
+    } else if (span->type == SPAN_LIBRARY) {
+        const struct library_group *group = &span_stack(spans, span->thread->index)->group;
+        bool is_group = is_of_group(spans, span);
+        kind = is_group ? library_group_kind(spans->kinds, group, span->function) : span->kind;
+        node.message = is_group ? group->message : span->message;
+        node.kind = (uint32_t)kind;
     }
+    int error = kind < 0 ? (int)kind : spool_append(&s->nodes, &node);
+    span->node = (uint32_t)s->nodes.count;
     return error;
 }
 
-/* Numbers an operator once a call is made in it. */
-static int survey_take_op(struct survey *s, struct op *op, uint32_t parent)
+int survey_number(struct survey *s, struct spans *spans, const struct thread *thread,
+                  uint32_t *innermost)
 {
-    struct op_node node = {.end_ns = UINT64_MAX,
-                           .text = op->text,
-                           .name = op->name,
-                           .scope = op->scope,
-                           .parent = parent,
-                           .number = op->number,
-                           .row = op->row,
-                           .is_label = op_is_label(op)};
-    int error = spool_append(&s->ops, &node);
-    op->node = (uint32_t)s->ops.count;
-    return error;
-}
-
-/* Numbers the operators around a call, except traced ones; *innermost is the last number, or 0. */
-static int take_ops(struct survey *s, struct op_stack *stack, uint32_t *innermost)
-{
+    struct span_stack *stack = span_stack(spans, thread->index);
     int error = 0;
     uint32_t at = stack->count;
     while (at > 0 && !stack->open[at - 1].node)
         at--;
     *innermost = at ? stack->open[at - 1].node : 0;
     for (; error == 0 && at < stack->count; at++) {
-        if (stack->open[at].is_traced)
+        struct host_span *span = &stack->open[at];
+        if (span->type == SPAN_OP ? span->is_traced
+                                  : span->type == SPAN_RANGE && span->is_duplicate)
             continue;
-        error = survey_take_op(s, &stack->open[at], *innermost);
-        *innermost = stack->open[at].node;
+        error = number_span(s, spans, span, *innermost);
+        *innermost = span->node;
     }
     return error;
 }
-
-int survey_take_op_end(struct survey *s, const struct op *op)
-{
-    int error = 0;
-    struct op_node *node = op->node ? spool_at(&s->ops, op->node - 1u, true, &error) : NULL;
-    if (node)
-        node->end_ns = op->end_ns;
-    return error;
-}
-
-/* Numbers the library calls around a call, as take_ops does for operators. */
-static int take_libraries(struct survey *s, struct library_calls *libraries,
-                          const struct thread *thread, uint32_t *innermost)
-{
-    struct library_stack *stack = library_stack(libraries, thread->index);
-    int error = 0;
-    *innermost = 0;
-    for (uint32_t i = 0; error == 0 && i < stack->count; i++) {
-        struct library_call *call = &stack->open[i];
-        if (!call->node) {
-            struct library_node node = {.parent = *innermost};
-            int64_t kind = library_call_kind(libraries, call, &node.message);
-            node.kind = (uint32_t)kind & UINT32_MAX >> 2;
-            error = kind < 0 ? (int)kind : spool_append(&s->libraries, &node);
-            call->node = (uint32_t)s->libraries.count;
-        }
-        *innermost = call->node;
-    }
-    return error;
-}
-
-/* The context and stack of a call, for struct correlated_call. */
-struct around {
-    uint32_t range, library, op, stack;
-};
 
 static inline int survey_add_call(struct survey *s, const struct event *e, unsigned flags,
-                                  struct around around)
+                                  uint32_t span, uint32_t stack)
 {
     const uint32_t process = e->process->index, id = e->record->correlation;
     struct correlated_call *call;
@@ -148,37 +133,21 @@ static inline int survey_add_call(struct survey *s, const struct event *e, unsig
                                          .begin_ns = e->begin_ns,
                                          .end_ns = e->end_ns,
                                          .thread = e->thread->index,
-                                         .range = around.range,
-                                         .library = around.library,
                                          .function = (uint16_t)e->function->index,
                                          .flags = (uint16_t)flags,
-                                         .op = around.op,
-                                         .stack = around.stack};
+                                         .span = span,
+                                         .stack = stack};
     return error;
 }
 
-static __attribute__((noinline)) int survey_look_around(struct survey *s, struct ranges *ranges,
-                                                        struct ops *ops,
-                                                        struct library_calls *libraries,
+static __attribute__((noinline)) int survey_look_around(struct survey *s, struct spans *spans,
                                                         const struct event *e, unsigned flags)
 {
-    const struct range *range = ranges_innermost(ranges, e->thread, false);
-    uint32_t own = e->record->stack_id;
-    struct around around = {.range = range ? range->node : 0,
-                            .stack = own ? own : ops_stack_around(ops, e->thread)};
-    int error = take_ops(s, ops_stack(ops, e->thread->index), &around.op);
-    if (error == 0)
-        error = take_libraries(s, libraries, e->thread, &around.library);
-    flags |= library_calls_launch(libraries, e) ? CORRELATION_COLLECTIVE : 0;
-    return error < 0 ? error : survey_add_call(s, e, flags, around);
-}
-
-/* Whether a range, an operator or a library call is open on the thread. */
-static inline bool is_in_any(const struct ranges *ranges, const struct ops *ops,
-                             const struct library_calls *libraries, uint32_t thread)
-{
-    return ranges_stack(ranges, thread)->count | ops_stack(ops, thread)->count |
-           library_stack(libraries, thread)->count;
+    const struct host_span *op = spans_with_stack(spans, e->thread);
+    uint32_t own = e->record->stack_id, span;
+    int error = survey_number(s, spans, e->thread, &span);
+    flags |= launches_collective(spans, e) ? CORRELATION_COLLECTIVE : 0;
+    return error < 0 ? error : survey_add_call(s, e, flags, span, own ? own : op ? op->stack : 0);
 }
 
 static inline bool may_work(const struct event *e)
@@ -211,8 +180,7 @@ static inline unsigned expected_work(const struct event *e)
     return moves(e) ? CORRELATION_MOVES : 0;
 }
 
-int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
-                     struct library_calls *libraries, const struct event *e)
+int survey_take_call(struct survey *s, struct spans *spans, const struct event *e)
 {
     const struct record *r = e->record;
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
@@ -227,9 +195,9 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
         s->threads[e->thread->index].last_launch_ns = e->begin_ns;
     unsigned flags = expected | (may_work(e) ? (unsigned)CORRELATION_WORKS : 0) |
                      (r->flags & RECORD_NESTED ? (unsigned)CORRELATION_NESTED : 0);
-    if (!s->is_bare && is_in_any(ranges, ops, libraries, e->thread->index))
-        return survey_look_around(s, ranges, ops, libraries, e, flags);
-    return survey_add_call(s, e, flags, (struct around){.stack = r->stack_id});
+    if (!s->is_bare && span_stack(spans, e->thread->index)->count)
+        return survey_look_around(s, spans, e, flags);
+    return survey_add_call(s, e, flags, 0, r->stack_id);
 }
 
 int survey_add_device(struct survey *s, const struct surveyed_device *device)
@@ -311,28 +279,14 @@ void survey_finish_pauses(struct survey *s)
     ARRAY_SORT(s->pauses, s->pause_count, compare_pauses);
 }
 
-static void init_nodes(struct survey *s)
-{
-    spool_init(&s->nodes, sizeof(struct range_node));
-    spool_init(&s->ops, sizeof(struct op_node));
-    spool_init(&s->libraries, sizeof(struct library_node));
-}
-
-static void release_nodes(struct survey *s)
-{
-    spool_release(&s->nodes);
-    spool_release(&s->ops);
-    spool_release(&s->libraries);
-}
-
 void survey_begin(struct survey *s, const struct process *only)
 {
     uint32_t first = only ? only->index : 0, count = only ? 1 : s->rec->count;
     uint32_t first_thread = only ? only->first_thread : 0;
     uint32_t threads = only ? only->thread_count : s->rec->thread_count;
     correlation_forget(&s->calls);
-    release_nodes(s);
-    init_nodes(s);
+    spool_release(&s->nodes);
+    spool_init(&s->nodes, sizeof(struct span_node));
     memset(&s->processes[first], 0, count * sizeof *s->processes);
     memset(&s->threads[first_thread], 0, threads * sizeof *s->threads);
 }
@@ -341,7 +295,7 @@ int survey_init(struct survey *s, struct recording *rec)
 {
     *s = (struct survey){.rec = rec};
     correlation_init(&s->calls, rec->count);
-    init_nodes(s);
+    spool_init(&s->nodes, sizeof(struct span_node));
     stack_table_init(&s->stacks, recording_bytes(rec));
     s->processes = calloc(rec->count + 1u, sizeof *s->processes);
     s->threads = calloc(rec->thread_count + 1u, sizeof *s->threads);
@@ -352,7 +306,7 @@ int survey_init(struct survey *s, struct recording *rec)
 void survey_release(struct survey *s)
 {
     correlation_release(&s->calls);
-    release_nodes(s);
+    spool_release(&s->nodes);
     key_map_release(&s->contexts);
     key_map_release(&s->indexes);
     key_map_release(&s->contents);
@@ -384,41 +338,17 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
     return value ? value - 1 : 0;
 }
 
-const struct range_node *survey_range(struct survey *s, uint32_t number, int *error)
-{
-    return spool_at(&s->nodes, number - 1u, false, error);
-}
-
-struct library_node *survey_library(struct survey *s, uint32_t number, int *error)
-{
-    return spool_at(&s->libraries, number - 1u, true, error);
-}
-
-const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
-                                struct op_place *place, int *error)
-{
-    while (place->number && place->passed++ < OPS_CHAIN_MAX) {
-        const struct op_node *node = spool_at(&s->ops, place->number - 1u, false, error);
-        if (!node)
-            return NULL;
-        place->number = node->parent;
-        if (node->end_ns > call->begin_ns) /* if operators cross, the outer one may have ended */
-            return node;
-    }
-    return NULL;
-}
-
-struct range_node *survey_range_around(struct survey *s, const struct correlated_call *call,
-                                       uint32_t *number, bool change, int *error)
+struct span_node *survey_span(struct survey *s, const struct correlated_call *call, unsigned types,
+                              uint32_t *number, bool change, int *error)
 {
     while (*number) {
-        struct range_node *node = spool_at(&s->nodes, *number - 1u, change, error);
+        struct span_node *node = spool_at(&s->nodes, *number - 1u, change, error);
         if (!node)
             return NULL;
-        bool is_over = node->end_ns <=
-                       call->begin_ns; /* a free range may end before one that began inside it */
+        bool is_over =
+            node->end_ns <= call->begin_ns; /* if spans cross, the outer one ends first */
         *number = is_over ? node->outlived_by : node->parent;
-        if (!is_over)
+        if (!is_over && types >> node->type & 1)
             return node;
     }
     return NULL;
@@ -428,9 +358,9 @@ __attribute__((noinline)) int survey_project(struct survey *s, const struct corr
                                              uint64_t begin_ns, uint64_t end_ns)
 {
     int error = 0;
-    uint32_t number = call->range;
-    struct range_node *node;
-    while ((node = survey_range_around(s, call, &number, true, &error))) {
+    uint32_t number = s->has_ranges ? call->span : 0;
+    struct span_node *node;
+    while ((node = survey_span(s, call, SPANS_OF(SPAN_RANGE), &number, true, &error))) {
         if (node->work_begin_ns > begin_ns)
             node->work_begin_ns = begin_ns;
         if (node->work_end_ns < end_ns)

@@ -11,10 +11,8 @@
 #include "base/spool.h"
 #include "read/recording.h"
 #include "resolve/correlation.h"
-#include "resolve/library_calls.h"
 #include "resolve/occupancy.h"
-#include "resolve/op_stack.h"
-#include "resolve/range_stack.h"
+#include "resolve/spans.h"
 #include "resolve/stack_table.h"
 
 #define SURVEY_DEVICES_MAX  4096
@@ -40,39 +38,32 @@ struct surveyed_pause {
     uint64_t at_ns;
 };
 
-/* A range in which a call was made, by its number. */
-struct range_node {
+/* A span (spans.h) in which a call was made, by its number. Traced operators and duplicate ranges
+ * have none. */
+struct span_node {
     const struct kernel_name *text;
-    const struct kernel_name *domain_text; /* as struct range */
     uint64_t begin_ns;
-    uint64_t end_ns;        /* UINT64_MAX: not ended */
-    uint64_t communicator;  /* from NCCL's payload; 0: none, or not a range of NCCL */
-    uint64_t work_begin_ns; /* of the first and the last work added by survey_project */
-    uint64_t work_end_ns;   /* UINT64_MAX and 0: none */
-    uint32_t parent;        /* number of the range around it on its thread; 0: none */
-    uint32_t sequence;      /* as struct range */
-    uint32_t outlived_by;   /* once it has ended: the next range around it that ends later */
-};
-
-/* An operator or label in which a call was made, likewise. */
-struct op_node {
-    uint64_t end_ns;                /* UINT64_MAX: not ended */
-    const struct kernel_name *text; /* as struct op, and so the members below, except parent */
-    uint64_t name;
-    uint32_t parent; /* number of the operator around it at its begin; 0: none */
-    uint32_t number;
+    uint64_t end_ns;      /* UINT64_MAX: not ended */
+    uint32_t parent;      /* number of the span around it on its thread; 0: none */
+    uint32_t outlived_by; /* once it has ended: the next span around it that ends later */
+    uint32_t number;      /* as struct host_span, and so are row and scope */
     uint32_t row;
-    uint16_t scope;
-    bool is_label;
-};
-
-/* A library call in which a CUDA call was made, likewise. */
-struct library_node {
-    uint32_t kind : 30;    /* library_calls.h */
-    uint32_t has_work : 1; /* for its user, and so is has_come: its rank has arrived */
-    uint32_t has_come : 1;
-    uint32_t parent; /* number of the library call around it; 0: none */
-    struct library_message message;
+    uint16_t scope; /* of an operator */
+    uint8_t type;   /* enum span_type */
+    bool has_work;  /* of a library call, for its user, and so is has_come: its rank has arrived */
+    bool has_come;
+    union {
+        struct { /* a range */
+            const struct kernel_name *domain_text;
+            uint64_t communicator;  /* from NCCL's payload; 0: none, or not a range of NCCL */
+            uint64_t work_begin_ns; /* of the first and the last work added by survey_project */
+            uint64_t work_end_ns;   /* UINT64_MAX and 0: none */
+        };
+        struct { /* a library call */
+            uint32_t kind;
+            struct library_message message;
+        };
+    };
 };
 
 struct surveyed_process {
@@ -82,13 +73,12 @@ struct surveyed_process {
 
 struct survey {
     struct recording *rec;
-    bool is_bare; /* ranges, operators and library calls around calls are not needed */
+    bool is_bare; /* spans around calls are not needed */
     struct correlation calls;
     struct key_map contents; /* survey_content */
     struct stack_table stacks;
-    struct spool nodes;              /* struct range_node; number n is item n - 1 */
-    struct spool ops;                /* struct op_node; likewise */
-    struct spool libraries;          /* struct library_node; likewise */
+    struct spool nodes;              /* struct span_node; number n is item n - 1 */
+    bool has_ranges;                 /* some are ranges */
     struct key_map contexts;         /* (process, context) -> device + 1 */
     struct key_map indexes;          /* (process, device) -> place in devices + 1 */
     struct surveyed_device *devices; /* owned */
@@ -105,19 +95,20 @@ struct survey {
 int survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
 
-/* Forgets calls, ranges, operators and library calls, before a walk of `only`, or NULL: of all. */
+/* Forgets calls and spans, before a walk of `only`, or NULL: of all. */
 void survey_begin(struct survey *s, const struct process *only);
 
 /*
  * Take events in the order of time. survey_take_call: a call, with what is open around it.
- * survey_take_range: a change of a range; `parent` is the number of the range around it.
- * survey_take: any other record. Return 0 or an error.
+ * survey_take_end: a span that ended. survey_take: any other record. Return 0 or an error.
  */
-int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
-                     struct library_calls *libraries, const struct event *e);
-int survey_take_range(struct survey *s, enum range_change change, struct range *range,
-                      uint32_t parent);
-int survey_take_op_end(struct survey *s, const struct op *op);
+int survey_take_call(struct survey *s, struct spans *spans, const struct event *e);
+int survey_take_end(struct survey *s, const struct host_span *span);
+
+/* Numbers the spans that are open on the thread; *innermost is the last number, or 0. Returns 0 or
+ * an error. */
+int survey_number(struct survey *s, struct spans *spans, const struct thread *thread,
+                  uint32_t *innermost);
 int survey_take(struct survey *s, const struct event *e);
 
 /* A hash of the bytes that the call with that id copied to a device; 0: not known. The record
@@ -148,37 +139,42 @@ struct key surveyed_device_key(const struct surveyed_device *s, const struct pro
 /* The device of a context; 0: not known. */
 uint64_t survey_context_device(const struct survey *s, const struct process *p, uint64_t context);
 
+#define SPANS_OF(type) (1u << (type))
+
 /*
- * Iterates over the ranges that were open when a call began, innermost first. *number starts as
- * that of the call and is advanced. The result is a view until the next call; `change` allows
- * writing to it. NULL: no more, or an error in *error, which the caller sets to 0 first.
+ * Iterates over the spans of these types (SPANS_OF) that were open when a call began, innermost
+ * first. *number starts as call->span and is advanced. The result is a view until the next call;
+ * `change` allows writing to it. NULL: no more, or an error in *error, which the caller sets to 0
+ * first.
  */
-struct range_node *survey_range_around(struct survey *s, const struct correlated_call *call,
-                                       uint32_t *number, bool change, int *error);
+struct span_node *survey_span(struct survey *s, const struct correlated_call *call, unsigned types,
+                              uint32_t *number, bool change, int *error);
+
+/* The innermost one of that type, in the same way. */
+static inline const struct span_node *survey_innermost(struct survey *s,
+                                                       const struct correlated_call *call,
+                                                       enum span_type type, int *error)
+{
+    uint32_t number = call->span;
+    return number ? survey_span(s, call, SPANS_OF(type), &number, false, error) : NULL;
+}
+
+/* The innermost operator that does work, in the same way. */
+static inline const struct span_node *survey_op(struct survey *s,
+                                                const struct correlated_call *call, int *error)
+{
+    for (uint32_t number = call->span; number;) {
+        const struct span_node *node =
+            survey_span(s, call, SPANS_OF(SPAN_OP), &number, false, error);
+        if (!node || op_scope_works(node->scope))
+            return node;
+    }
+    return NULL;
+}
 
 /* When a process recorded nothing, in order. The caller frees *gaps. Returns their number, or
  * GPUPROF_NO_MEMORY. */
 int64_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps);
-
-/* The range or library call of that number (not 0); a view until the next call. NULL: an error in
- * *error. */
-const struct range_node *survey_range(struct survey *s, uint32_t number, int *error);
-struct library_node *survey_library(struct survey *s, uint32_t number, int *error);
-
-/* Position while iterating from the innermost operator of a call outwards. */
-struct op_place {
-    uint32_t number; /* number of the next operator, at first that of the call; 0: none */
-    uint32_t passed; /* operators visited so far */
-};
-
-/*
- * Iterates over the operators and labels that were open when a call began, innermost first. The
- * result is a view until the next call. NULL: no more, or an error in *error, which the caller sets
- * to 0 first. It visits OPS_CHAIN_MAX at most: crossing operators can make a chain as long as the
- * file, and each GPU record follows it.
- */
-const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
-                                struct op_place *place, int *error);
 
 /* Adds work that `call` launched to all ranges around it, on any stream. Returns 0 or an error. */
 int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,

@@ -121,13 +121,13 @@ static const struct event *look_ahead_find(struct look_ahead *l, struct event *n
 /* Whether the slice gives context for others. */
 static inline bool is_around(const struct slice *s)
 {
-    return s->change || s->op_change || s->library_change || s->pause_change;
+    return s->change || s->pause_change;
 }
 
 /* Like pass_report, for a slice with a known kind and after the filter was applied. */
 static inline int report_as(const struct pass *p, enum heard as, const struct slice *s)
 {
-    bool is_reported = !s->is_filtered || (is_around(s) && s->change != RANGE_MARKED);
+    bool is_reported = !s->is_filtered || (is_around(s) && s->change != SPAN_MARKED);
     for (const struct listener *l = is_reported ? p->listeners[as] : p->of_filtered[as]; l->hears;
          l++) {
         int more = l->hears(l->context, s);
@@ -229,7 +229,7 @@ static __attribute__((noinline)) int find_ahead(const struct pass *p, struct sli
     int error = 0;
     const struct event *call = look_ahead_find(p->ahead, &s->event, &error);
     if (call)
-        error = survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, call);
+        error = survey_take_call(&w->survey, &w->spans, call);
     return call && error == 0 ? find_call(w, s) : error;
 }
 
@@ -248,77 +248,27 @@ static int tie(const struct pass *p, struct slice *s)
     return error;
 }
 
-/* Handles a range that is an operator, which does not count as a range. */
-static int take_op_range(const struct pass *p, struct slice *s, int range_change)
+/* Whether consumers get changes of the span. */
+static bool is_shown(const struct host_span *span)
 {
-    struct walk *w = p->walk;
-    int change = OP_SAME;
-    if (p->needs & WALK_OPS && range_change == RANGE_OPENED)
-        change = ops_open_range(&w->ops, s->range, &s->op);
-    else if (p->needs & WALK_OPS)
-        change = ops_close_range(&w->ops, s->range, &s->op);
-    if (change < 0)
-        return change;
-    s->op_change = (enum op_change)change;
-    return p->ties && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
+    return span->type != SPAN_RANGE || !span->is_duplicate;
 }
 
-/* Whether the range duplicates a recorded library call: libraries also push an NVTX range with the
- * name of the function. */
-static bool is_duplicate(const struct walk *w, const struct range *range)
-{
-    const struct library_call *call = library_innermost(&w->libraries, range->thread);
-    return call && range->nested && range->text &&
-           strcmp(range->text->raw, call->function->symbol) == 0;
-}
-
-/* Looks up the range around this one before it opens. */
-static int take_range(const struct pass *p, struct slice *s)
+/* A record may end several spans that were lost before its own: each is a slice. */
+static int take_span(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
-    const struct range *around = p->ties ? walk_range(s, false) : NULL;
-    uint32_t parent = around ? around->node : 0;
-    int change = ranges_take(&w->ranges, &s->event, &s->range);
-    if (change < 0)
-        return change;
-    if (change != RANGE_NONE && s->range->is_op)
-        return take_op_range(p, s, change);
-    if (change == RANGE_OPENED && p->needs & WALK_LIBRARIES && is_duplicate(w, s->range)) {
-        s->range->is_duplicate = true;
-        s->range->node = parent; /* what is inside it belongs to that one */
-    }
-    if (change != RANGE_NONE && s->range->is_duplicate)
-        return 0;
-    s->change = (enum range_change)change;
-    return p->ties ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
-}
-
-static int take_op(const struct pass *p, struct slice *s)
-{
-    struct walk *w = p->walk;
-    uint32_t process = s->event.process->index;
-    uint32_t *sequence = &w->ranges.sequences[process];
-    int change = ops_take(&w->ops, &s->event, &w->names[process].ops, sequence, &s->op);
-    int error = change < 0 ? change : 0;
-    s->replaced = w->ops.is_replaced ? &w->ops.result : NULL;
-    if (p->ties && error == 0 && s->replaced)
-        error = survey_take_op_end(&w->survey, s->replaced);
-    s->op_change = error < 0 ? OP_SAME : (enum op_change)change;
-    return p->ties && s->op_change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : error;
-}
-
-/* A record may end several calls that were left before its own: each is a slice. */
-static int take_library(const struct pass *p, struct slice *s)
-{
-    struct walk *w = p->walk;
+    const struct kernel_handles *names = &w->names[s->event.process->index].ops;
     for (;;) {
-        int change = library_calls_take(&w->libraries, &s->event, &s->library);
-        if (change < 0)
-            return change;
-        s->library_change = (enum library_change)change;
-        int done = change == LIBRARY_LEFT ? pass_report(p, s) : 0;
-        if (done || change != LIBRARY_LEFT)
-            return done;
+        int change = spans_take(&w->spans, &s->event, names, &s->span);
+        int error = change < 0 ? change : 0;
+        if (p->ties && (change == SPAN_CLOSED || change == SPAN_LOST))
+            error = survey_take_end(&w->survey, s->span);
+        s->change = change > 0 && is_shown(s->span) ? (enum span_change)change : SPAN_SAME;
+        if (error == 0 && s->change == SPAN_LOST)
+            error = pass_report(p, s);
+        if (error || change != SPAN_LOST)
+            return error;
     }
 }
 
@@ -361,23 +311,23 @@ static int assemble(const struct pass *p, struct slice *s)
     int error = 0;
     switch (r->type) {
     case RECORD_LIBRARY_BEGIN:
-    case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? take_library(p, s) : 0;
+    case RECORD_LIBRARY_END:
+    case RECORD_OP_BEGIN:
+    case RECORD_OP_END: return p->needs & WALK_SPANS ? take_span(p, s) : 0;
     case RECORD_LIBRARY_PLAN:
     case RECORD_COMMUNICATOR:
-        return p->needs & WALK_LIBRARIES || p->learns_ops ? library_kinds_learn(&w->kinds, e) : 0;
+        return p->needs & WALK_SPANS || p->learns_ops ? library_kinds_learn(&w->kinds, e) : 0;
     case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r, NAME_HANDLE) : 0;
     case RECORD_KERNEL_NAME:
         return p->learns_names ? set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME) : 0;
     case RECORD_OP_NAME:
-        return p->learns_names ? set_name(&w->texts, &names->ops.names, r, OP_NAME_NUMBER) : 0;
+        return p->learns_names ? set_name(&w->texts, &names->ops, r, OP_NAME_NUMBER) : 0;
     case RECORD_OP_INPUTS:
-        return p->learns_names ? set_name(&w->texts, &names->ops.inputs, r, OP_INPUTS_NUMBER) : 0;
+        return p->learns_names ? set_name(&w->texts, &names->inputs, r, OP_INPUTS_NUMBER) : 0;
     case RECORD_OP_THREAD:
         if (p->learns_ops)
             w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);
         return 0;
-    case RECORD_OP_BEGIN:
-    case RECORD_OP_END: return p->needs & WALK_OPS ? take_op(p, s) : 0;
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK:
@@ -399,8 +349,8 @@ static int assemble(const struct pass *p, struct slice *s)
             s->source = device_sources_find(&w->sources, e);
         if (p->ties || p->learns)
             error = survey_take(&w->survey, e);
-        if (error == 0 && is_range_record(r->type) && p->needs & WALK_RANGES)
-            error = take_range(p, s);
+        if (error == 0 && is_range_record(r->type) && p->needs & WALK_SPANS)
+            error = take_span(p, s);
         break;
     }
     return error == 0 && p->ties && is_correlated(r->type) ? tie(p, s) : error;
@@ -409,11 +359,10 @@ static int assemble(const struct pass *p, struct slice *s)
 static int pass_call(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
-    if (p->needs & WALK_LIBRARIES)
-        library_calls_see(&w->libraries, &s->event);
-    int done = p->ties && !p->ahead->is_known
-                   ? survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, &s->event)
-                   : 0;
+    if (p->needs & WALK_SPANS)
+        spans_see_call(&w->spans, &s->event);
+    int done =
+        p->ties && !p->ahead->is_known ? survey_take_call(&w->survey, &w->spans, &s->event) : 0;
     hide(p, s);
     return done == 0 ? report_as(p, heard_call(&s->event), s) : done;
 }
@@ -437,11 +386,8 @@ static int pass_other(const struct pass *p, struct slice *s)
         done = pass_report(p, s);
     if (done == 0 && s->source)
         device_source_pass(device_sources_find(&w->sources, &s->event), &s->event);
-    s->change = RANGE_NONE;
-    s->op_change = OP_SAME;
-    s->library_change = LIBRARY_SAME;
+    s->change = SPAN_SAME;
     s->pause_change = PAUSE_SAME;
-    s->replaced = NULL;
     s->source = NULL;
     s->is_called = s->is_outside = false;
     return done;
@@ -484,30 +430,15 @@ int pass_report_left(const struct pass *p)
 {
     struct walk *w = p->walk;
     static const struct record nothing;
-    struct slice s = {.walk = w, .event.record = &nothing, .library_change = LIBRARY_OPEN};
-    uint32_t first = w->ranges.first_thread, end = first + w->ranges.thread_count;
+    struct slice s = {.walk = w, .event.record = &nothing, .change = SPAN_LEFT};
+    const uint32_t first = w->spans.first_thread, end = first + w->spans.thread_count;
     int error = 0;
-    for (uint32_t i = first; p->needs & WALK_LIBRARIES && i < end; i++)
-        while (error == 0 && (s.library = library_calls_drain(&w->libraries, i, w->last_ns))) {
-            s.event.process = s.library->process;
-            s.event.thread = s.library->thread;
-            error = pass_report(p, &s);
-        }
-    s.library_change = LIBRARY_SAME;
-    s.op_change = OP_LEFT;
-    for (uint32_t i = first; p->needs & WALK_OPS && i < end; i++)
-        while (error == 0 && (s.op = ops_drain(&w->ops, i, w->last_ns))) {
-            s.event.process = s.op->process;
-            s.event.thread = s.op->thread;
-            error = pass_report(p, &s);
-        }
-    s.op_change = OP_SAME;
-    s.change = RANGE_LEFT;
-    for (uint32_t i = first; p->needs & WALK_RANGES && i < end; i++)
-        while (error == 0 && (s.range = ranges_drain(&w->ranges, i, w->last_ns))) {
-            s.event.process = s.range->process;
-            s.event.thread = s.range->thread;
-            error = s.range->is_op || s.range->is_duplicate ? 0 : pass_report(p, &s);
-        }
+    for (unsigned type = p->needs & WALK_SPANS ? SPAN_TYPES : 0; type-- > 0;)
+        for (uint32_t i = first; i < end; i++)
+            while (error == 0 && (s.span = spans_drain(&w->spans, i, type, w->last_ns))) {
+                s.event.process = s.span->process;
+                s.event.thread = s.span->thread;
+                error = is_shown(s.span) ? pass_report(p, &s) : 0;
+            }
     return error;
 }

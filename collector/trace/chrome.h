@@ -13,7 +13,7 @@
 #include "base/json_text.h"
 #include "error.h"
 #include "memory/ledger.h"
-#include "resolve/op_stack.h"
+#include "resolve/op_names.h"
 #include "resolve/projection.h"
 #include "trace/trace_writer.h"
 
@@ -277,7 +277,7 @@ char *chrome_put_result(char *out, const struct function *f, int32_t result);
 /* Returns the node of a process's stack inside a range (NULL: none) and adds it to stackFrames; 0:
  * nothing to show. */
 uint32_t chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack,
-                      const struct range *range);
+                      const struct host_span *range);
 
 /* Writes the stack as a member of args, innermost frame first, cut to `bytes`. Adds at most 64
  * bytes to that. */
@@ -366,15 +366,13 @@ void chrome_counters_release(struct trace_writer *w);
 
 /* ---- chrome_nested.c ---- */
 
-void chrome_nested(struct trace_writer *w, const struct slice *s, const struct nested *n);
+/* Writes a range, operator or library call that ends; takes one that opens. */
+void chrome_nested(struct trace_writer *w, const struct slice *s);
 
 /* Writes the attributes of a range or mark as members, each with a comma before it. */
 #define STEP_NAME        "ProfilerStep#"
 #define RANGE_TEXT_BYTES (6 * RECORD_BYTES_MAX + 2)
-char *chrome_put_attributes(struct trace_writer *w, char *out, const struct range *range);
-
-/* Returns the External id of the operator that launched the work; 0: none. */
-uint32_t chrome_op_of(struct trace_writer *w, const struct slice *s);
+char *chrome_put_attributes(struct trace_writer *w, char *out, const struct host_span *range);
 
 projection_fn chrome_projected;
 

@@ -83,13 +83,13 @@ static char *chrome_gpu_put_head(struct trace_writer *w, const struct gpu_slice 
 /* Returns the External id of the operator or range of a work or synchronisation. */
 static uint32_t external_id(struct trace_writer *w, const struct slice *s)
 {
+    struct survey *survey = w->scope.survey;
     int error = 0;
-    uint32_t sequence = chrome_op_of(w, s);
-    if (sequence || !s->is_called || !s->call.range)
-        return sequence;
-    const struct range_node *node = survey_range(w->scope.survey, s->call.range, &error);
+    const struct span_node *node = s->is_called ? survey_op(survey, &s->call, &error) : NULL;
+    if (!node && s->is_called && error == 0)
+        node = survey_innermost(survey, &s->call, SPAN_RANGE, &error);
     (void)chrome_ok(w, error);
-    return node ? node->sequence : 0;
+    return node ? node->number : 0;
 }
 
 /* Writes the ids that all device slices have. */
@@ -223,9 +223,8 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
 static const struct kernel_name *launched_by(struct trace_writer *w, const struct slice *s)
 {
     int error = 0;
-    const struct library_node *node = s->is_called && s->call.library
-                                          ? survey_library(w->scope.survey, s->call.library, &error)
-                                          : NULL;
+    const struct span_node *node =
+        s->is_called ? survey_innermost(w->scope.survey, &s->call, SPAN_LIBRARY, &error) : NULL;
     const struct kernel_name *text =
         node ? library_kind_text(&w->walk->kinds, node->kind, &error) : NULL;
     (void)chrome_ok(w, error);

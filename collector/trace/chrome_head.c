@@ -360,7 +360,7 @@ static void put_labels(struct trace_writer *w, const struct process *p)
     for (uint32_t i = 0; i < p->threads.count; i++) {
         const struct thread *t = p->threads.threads[i];
         const struct kernel_name *text =
-            t->tid ? ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, 0, t->tid) : NULL;
+            t->tid ? spans_label(&w->walk->spans, p, LABEL_OF_THREAD, 0, t->tid) : NULL;
         if (t->number && text)
             chrome_put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, text->shown, 0);
     }

@@ -74,7 +74,7 @@ void chrome_steps_end(struct trace_writer *w)
 
 /* Writes an instant of the thread for a mark (not NULL), else of the process. */
 static void put_instant(struct trace_writer *w, const struct event *e, const char *name,
-                        const struct range *mark)
+                        const struct host_span *mark)
 {
     uint64_t at_ns = chrome_time(w, e->begin_ns);
     char *out = chrome_begin_instant(
@@ -108,8 +108,8 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
     unsigned long long window = record_arg(r, WINDOW_NUMBER);
     const char *why;
     char name[128];
-    if (s->change == RANGE_MARKED) {
-        put_instant(w, e, "mark", s->range);
+    if (s->change == SPAN_MARKED) {
+        put_instant(w, e, "mark", s->span);
         return;
     }
     switch (r->type) {
@@ -196,7 +196,7 @@ static void put_activity(struct trace_writer *w, const struct slice *s)
     const char *title =
         r->type == RECORD_OS_CALL ? host_os_name(&s->event, text) : record_title(r, text);
     struct shown at;
-    uint32_t stack = chrome_stack(w, s->event.process, r->stack_id, walk_range(s, false));
+    uint32_t stack = chrome_stack(w, s->event.process, r->stack_id, walk_range(s));
     if (w->error || !place_beside(w, s, is_hold, &at))
         return;
     if (is_hold) {
@@ -239,7 +239,7 @@ static void put_sample(struct trace_writer *w, const struct slice *s,
 {
     const struct event *e = &s->event;
     const struct thread *thread = sample->thread ? sample->thread : e->thread;
-    const struct range *range = walk_range(s, false);
+    const struct host_span *range = walk_range(s);
     const char *name = sample->in_gpuprof  ? "in gpuprof"
                        : sample->is_torn   ? "torn stack"
                        : sample->is_silent ? "signal blocked"

@@ -28,17 +28,18 @@ _Static_assert(CHROME_EVENT_BYTES + 3 * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES &
 /* ---- where they are shown ---------------------------------------------------------------------
  */
 
-/* Closes a slice: on its thread's row if it is innermost there, else on a row beside it. Returns
- * false without memory. */
-static bool close_nested(struct trace_writer *w, const struct nested *n, struct shown *at)
+/* Closes a slice: on its thread's row (NULL: not nested) if it is innermost there, else on a row
+ * beside it. Returns false without memory. */
+static bool close_nested(struct trace_writer *w, const struct host_span *span, struct shown *at)
 {
-    *at = (struct shown){.row = n->thread ? chrome_row(w, n->thread->index) : NULL,
-                         .begin_ns = chrome_time(w, n->begin_ns),
-                         .end_ns = chrome_time(w, n->end_ns)};
+    bool is_free = span->type == SPAN_RANGE && !span->nested;
+    at->row = is_free ? NULL : chrome_row(w, span->thread->index);
+    at->begin_ns = chrome_time(w, span->begin_ns);
+    at->end_ns = chrome_time(w, span->end_ns);
     if (!(at->row && trace_row_close(at->row, &at->begin_ns, &at->end_ns)) &&
-        !chrome_place(w, n->process, ROW_RANGE, 0, 0, FREE_LANE, 0, at))
+        !chrome_place(w, span->process, ROW_RANGE, 0, 0, FREE_LANE, 0, at))
         return false;
-    chrome_reach_into(w, n->process, at);
+    chrome_reach_into(w, span->process, at);
     return true;
 }
 
@@ -46,7 +47,7 @@ static bool close_nested(struct trace_writer *w, const struct nested *n, struct 
  */
 
 /* Writes a payload of NVTX's extension: decoded if NCCL's, else its first words. */
-static char *chrome_nested_put_data(char *out, const struct range *range)
+static char *chrome_nested_put_data(char *out, const struct host_span *range)
 {
     static const char *const names[NCCL_NUMBERS] = {"reduction", "root", "peer",
                                                     "ranks",     "rank", "device"};
@@ -71,11 +72,11 @@ static char *chrome_nested_put_data(char *out, const struct range *range)
     return out;
 }
 
-char *chrome_put_attributes(struct trace_writer *w, char *out, const struct range *range)
+char *chrome_put_attributes(struct trace_writer *w, char *out, const struct host_span *range)
 {
     const struct kernel_name *category =
-        range->category ? ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY,
-                                       range->domain, range->category)
+        range->category ? spans_label(&w->walk->spans, range->process, LABEL_OF_CATEGORY,
+                                      range->domain, range->category)
                         : NULL;
     if (range->domain && range->domain_text)
         out = chrome_put(PUT(out, ",\"domain\":"), range->domain_text->json,
@@ -93,6 +94,14 @@ char *chrome_put_attributes(struct trace_writer *w, char *out, const struct rang
     return range->schema ? chrome_nested_put_data(out, range) : out;
 }
 
+/* Writes what is missing of a span: its end, or all that came after it. */
+static char *put_change(char *out, enum span_change change)
+{
+    return change == SPAN_LEFT   ? PUT(out, ",\"open\":true")
+           : change == SPAN_LOST ? PUT(out, ",\"stale\":true")
+                                 : out;
+}
+
 /* Writes a range up to the members after its number. */
 static char *begin_range(struct trace_writer *w, const char *category,
                          const struct kernel_name *text, uint64_t sequence, const struct shown *at)
@@ -101,18 +110,15 @@ static char *begin_range(struct trace_writer *w, const char *category,
     return json_decimal(PUT(out, ",\"External id\":"), sequence);
 }
 
-static void put_range(struct trace_writer *w, const struct slice *s, const struct shown *at)
+static void put_range(struct trace_writer *w, const struct host_span *range, const struct shown *at,
+                      enum span_change change)
 {
-    const struct range *range = s->range;
-    char *out = begin_range(w, "user_annotation", range->text, range->sequence, at);
-    out = chrome_put_attributes(w, out, range);
-    if (s->change == RANGE_LEFT)
-        out = PUT(out, ",\"open\":true");
-    chrome_end_slice(w, out, 0);
+    char *out = begin_range(w, "user_annotation", range->text, range->number, at);
+    chrome_end_slice(w, put_change(chrome_put_attributes(w, out, range), change), 0);
     /* TensorBoard's operator view needs this to assign kernels. Not in a trace of a whole job,
      * which it cannot read: viewers would show each range twice. */
     if (w->scope.only && range->used && range->nested)
-        chrome_end_slice(w, begin_range(w, "cpu_op", range->text, range->sequence, at), 0);
+        chrome_end_slice(w, begin_range(w, "cpu_op", range->text, range->number, at), 0);
 }
 
 int chrome_projected(void *context, const struct projection *p, const struct projected_range *range)
@@ -137,10 +143,11 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
 
 /* Writes the arrow to a backward operator from its forward one; stores the place of a forward
  * one. */
-static void connect(struct trace_writer *w, const struct op *op, const struct shown *at, bool ended)
+static void connect(struct trace_writer *w, const struct host_span *op, const struct shown *at,
+                    bool ended)
 {
     struct chrome_rows *rows = &w->rows;
-    struct op shown = *op; /* op_pairs keep the times that are shown */
+    struct host_span shown = *op; /* op_pairs keep the times that are shown */
     uint32_t slot;
     shown.begin_ns = at->begin_ns;
     shown.end_ns = at->end_ns;
@@ -162,18 +169,16 @@ static void connect(struct trace_writer *w, const struct op *op, const struct sh
 }
 
 /* Writes the members that both kinds of operators end with. */
-static void end_op(struct trace_writer *w, char *out, const struct op *op, bool ended,
-                   uint32_t stack)
+static void end_op(struct trace_writer *w, char *out, const struct host_span *op,
+                   enum span_change change, uint32_t stack)
 {
     if (op->is_traced)
         out = PUT(out, ",\"traced\":true");
-    if (!ended)
-        out = PUT(out, ",\"open\":true");
-    chrome_end_slice(w, out, stack);
+    chrome_end_slice(w, put_change(out, change), stack);
 }
 
-static void put_op(struct trace_writer *w, const struct op *op, const struct shown *at,
-                   uint32_t stack, bool ended)
+static void put_op(struct trace_writer *w, const struct host_span *op, const struct shown *at,
+                   uint32_t stack, enum span_change change)
 {
     const struct kernel_name *inputs =
         op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
@@ -196,17 +201,17 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct sho
     }
     if (op->is_nvtx)
         out = json_number(PUT(out, ",\"from\":\"emit_nvtx\",\"op_id\":"), op->object);
-    end_op(w, out, op, ended, stack);
+    end_op(w, out, op, change, stack);
 }
 
 /* Named as in PyTorch's own traces: "nn.Module: CLASS_k", where k numbers the modules of a class.
  * Parents are the enclosing modules. */
-static void put_module(struct trace_writer *w, const struct op *op, const struct shown *at,
-                       bool ended)
+static void put_module(struct trace_writer *w, const struct host_span *op, const struct shown *at,
+                       enum span_change change)
 {
     const struct kernel_name *name = op->text;
     const char *path = name ? strchr(name->shown, ' ') : NULL;
-    const struct op *parent = ops_module(&w->walk->ops, op);
+    const struct host_span *parent = spans_module(&w->walk->spans, op);
     char text[RECORD_BYTES_MAX + 64];
     snprintf(text, sizeof text, "nn.Module: %.*s_%llu", path ? (int)(path - name->shown) : 0,
              path ? name->shown : "", (unsigned long long)op->name);
@@ -220,26 +225,27 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
     out = PUT_FIELD(out, "Python module id", op->name);
     if (path)
         out = json_escape(PUT(out, ",\"module\":"), path + 1, strlen(path + 1));
-    end_op(w, out, op, ended, 0);
+    end_op(w, out, op, change, 0);
 }
 
-uint32_t chrome_op_of(struct trace_writer *w, const struct slice *s)
+static void put_operator(struct trace_writer *w, const struct host_span *op, const struct shown *at,
+                         enum span_change change)
 {
-    struct op_place place = {.number = s->is_called ? s->call.op : 0};
-    const struct op_node *node;
-    int error = 0;
-    do
-        node = survey_op(w->scope.survey, &s->call, &place, &error);
-    while (node && !op_scope_works(node->scope));
-    (void)chrome_ok(w, error);
-    return node ? node->number : 0;
+    uint32_t stack = chrome_stack(w, op->process, op->stack, NULL);
+    if (w->error)
+        return;
+    if (op_is_module(op))
+        put_module(w, op, at, change);
+    else
+        put_op(w, op, at, stack, change);
+    connect(w, op, at, change == SPAN_CLOSED);
 }
 
 /* ---- calls of libraries -----------------------------------------------------------------------
  */
 
-static void put_library(struct trace_writer *w, const struct library_call *call,
-                        const struct shown *at, enum library_change change)
+static void put_library(struct trace_writer *w, const struct host_span *call,
+                        const struct shown *at, enum span_change change)
 {
     const struct function *f = call->function;
     int error = 0;
@@ -256,36 +262,23 @@ static void put_library(struct trace_writer *w, const struct library_call *call,
         out = chrome_put_key(out, f->args[i].label);
         out = argument_json(f->args[i].kind, call->args[i], out);
     }
-    out = change == LIBRARY_OPEN   ? PUT(out, ",\"open\":true")
-          : change == LIBRARY_LEFT ? PUT(out, ",\"stale\":true")
-                                   : chrome_put_result(out, f, call->result);
+    out = change == SPAN_CLOSED ? chrome_put_result(out, f, call->result) : put_change(out, change);
     chrome_end_slice(w, out, stack);
 }
 
-void chrome_nested(struct trace_writer *w, const struct slice *s, const struct nested *n)
+void chrome_nested(struct trace_writer *w, const struct slice *s)
 {
-    struct shown at;
-    if (n->is_opened) {
-        if (n->thread)
-            trace_row_open(chrome_row(w, n->thread->index), chrome_time(w, n->begin_ns));
+    const struct host_span *span = s->span;
+    bool is_free = span->type == SPAN_RANGE && !span->nested;
+    struct shown at = {0};
+    if (s->change == SPAN_OPENED && !is_free)
+        trace_row_open(chrome_row(w, span->thread->index), chrome_time(w, span->begin_ns));
+    if (s->change == SPAN_OPENED || !close_nested(w, span, &at))
         return;
-    }
-    if (!close_nested(w, n, &at))
-        return;
-    if (s->library_change) {
-        put_library(w, s->library, &at, s->library_change);
-        return;
-    }
-    if (!s->op_change) {
-        put_range(w, s, &at);
-        return;
-    }
-    uint32_t stack = chrome_stack(w, n->process, s->op->stack, NULL);
-    if (w->error)
-        return;
-    if (op_is_module(s->op))
-        put_module(w, s->op, &at, n->is_closed);
+    if (span->type == SPAN_RANGE)
+        put_range(w, span, &at, s->change);
+    else if (span->type == SPAN_OP)
+        put_operator(w, span, &at, s->change);
     else
-        put_op(w, s->op, &at, stack, n->is_closed);
-    connect(w, s->op, &at, n->is_closed);
+        put_library(w, span, &at, s->change);
 }

@@ -113,7 +113,7 @@ char *chrome_put_result(char *out, const struct function *f, int32_t result)
 #define DEEPER "\"...\"" /* marks frames left out */
 
 uint32_t chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack,
-                      const struct range *range)
+                      const struct host_span *range)
 {
     struct call_tree *t = w->scope.tree;
     struct chrome_frames *f = &w->frames;
@@ -194,13 +194,13 @@ static char *put_flags(char *out, const struct event *e)
  * operator. */
 static char *put_external_id(char *out, const struct slice *s)
 {
-    const struct op *op = walk_op(s);
-    struct range *range = op ? NULL : walk_range(s, true);
+    const struct host_span *op = walk_op(s);
+    struct host_span *range = op ? NULL : walk_range(s);
+    while (range && !range->nested)
+        range = spans_around(&s->walk->spans, range);
     if (range)
         range->used = true;
-    return json_decimal(PUT(out, ",\"External id\":"), op      ? op->number
-                                                       : range ? range->sequence
-                                                               : 0);
+    return json_decimal(PUT(out, ",\"External id\":"), op ? op->number : range ? range->number : 0);
 }
 
 static bool launches(const struct function *f)
@@ -245,9 +245,8 @@ static void chrome_writer_take_call(struct trace_writer *w, const struct slice *
     struct shown at = {.row = chrome_row(w, e->thread->index),
                        .begin_ns = chrome_time(w, e->begin_ns),
                        .end_ns = chrome_time(w, e->end_ns)};
-    uint32_t stack = w->scope.tree && r->stack_id
-                         ? chrome_stack(w, e->process, r->stack_id, walk_range(s, false))
-                         : 0;
+    uint32_t stack =
+        w->scope.tree && r->stack_id ? chrome_stack(w, e->process, r->stack_id, walk_range(s)) : 0;
     if (w->error)
         return;
     trace_row_fit(at.row, &at.begin_ns, &at.end_ns);
@@ -271,11 +270,6 @@ static void chrome_writer_take_call(struct trace_writer *w, const struct slice *
 
 /* ---- the writer -------------------------------------------------------------------------------
  */
-
-static void forget(struct trace_writer *w, const struct thread *t, uint64_t begin_ns)
-{
-    trace_row_forget(chrome_row(w, t->index), chrome_time(w, begin_ns));
-}
 
 /* Counts a left-out slice in the sums and counters. */
 static void leave_out(struct trace_writer *w, const struct slice *s)
@@ -321,17 +315,14 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
     chrome_memory_take(w, s);
     if (w->error)
         return w->error;
-    if (s->replaced)
-        forget(w, s->replaced->thread, s->replaced->begin_ns);
-    struct nested n;
-    bool is_nested = nested_of(s, &n);
-    if (s->is_filtered &&
-        !(is_nested && n.is_opened)) { /* an opened one may end where it is shown */
-        if (is_nested && n.thread)
-            forget(w, n.thread, n.begin_ns);
+    const struct host_span *span = s->change != SPAN_MARKED ? s->span : NULL;
+    bool is_nested = s->change && span;
+    if (s->is_filtered && s->change != SPAN_OPENED) { /* it may end where it is shown */
+        if (is_nested && (span->nested || span->type != SPAN_RANGE))
+            trace_row_forget(chrome_row(w, span->thread->index), chrome_time(w, span->begin_ns));
         leave_out(w, s);
     } else if (is_nested) {
-        chrome_nested(w, s, &n);
+        chrome_nested(w, s);
     } else {
         chrome_writer_take(w, s);
     }

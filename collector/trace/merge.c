@@ -35,14 +35,11 @@ static bool lasts(const struct slice *s, struct left_out *l)
     uint64_t end_ns = e->end_ns;
     *l = (struct left_out){
         .kind = LEFT_OUT_RANGES, .begin_ns = e->begin_ns, .thread = e->thread->index};
-    struct nested n;
-    if (nested_of(s, &n)) {
-        if (!n.is_closed) /* an opened one ends later */
-            return false;
-        l->begin_ns = n.begin_ns;
-        end_ns = n.end_ns;
-    } else if (s->change == RANGE_MARKED) {
-        return true;
+    if (s->change == SPAN_CLOSED) {
+        l->begin_ns = s->span->begin_ns;
+        end_ns = s->span->end_ns;
+    } else if (s->change) {
+        return s->change == SPAN_MARKED; /* an opened one ends later */
     } else if (type == RECORD_CALL) {
         l->kind = LEFT_OUT_CALLS;
     } else if (is_host_record(type)) { /* a sample has no duration */
@@ -177,7 +174,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
 {
     bool has_work = m->split || recording_any(&m->rec, process_expects_gpu);
     struct consumer consumer = {.context = m,
-                                .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
+                                .needs = WALK_SPANS,
                                 .sees_filtered = true, /* memory is counted from the start */
                                 .take = merge_trace_take_slice,
                                 .end = merge_trace_end};

@@ -36,44 +36,6 @@ struct left_out {
     uint32_t thread;
 };
 
-/* A range, operator or library call that opens or ends with a slice. */
-struct nested {
-    struct process *process;
-    const struct thread *thread; /* NULL: it does not nest */
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    bool is_opened;
-    bool is_closed; /* at its recorded end */
-};
-
-/* Returns false if the slice is none. */
-static inline bool nested_of(const struct slice *s, struct nested *n)
-{
-    const struct range *r = s->range;
-    const struct op *op = s->op;
-    const struct library_call *l = s->library;
-    if (s->op_change)
-        *n = (struct nested){op->process,
-                             op->thread,
-                             op->begin_ns,
-                             op->end_ns,
-                             s->op_change == OP_OPENED,
-                             s->op_change == OP_CLOSED};
-    else if (s->library_change)
-        *n = (struct nested){l->process,
-                             l->thread,
-                             l->begin_ns,
-                             l->end_ns,
-                             s->library_change == LIBRARY_OPENED,
-                             s->library_change == LIBRARY_CLOSED};
-    else if (s->change && s->change != RANGE_MARKED)
-        *n = (struct nested){r->process, r->nested ? r->thread : NULL, r->begin_ns,
-                             r->end_ns,  s->change == RANGE_OPENED,    s->change == RANGE_CLOSED};
-    else
-        return false;
-    return true;
-}
-
 /* Returns what a step is made of. */
 static inline const char *step_made_of(const struct steps *steps, const struct step *step)
 {

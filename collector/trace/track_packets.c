@@ -281,7 +281,7 @@ int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const s
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    const struct range *range = walk_range(s, false);
+    const struct host_span *range = walk_range(s);
     struct host_sample sample;
     uint32_t node = 0;
     if (!host_sample(s, &sample) || !sample.is_cpu)

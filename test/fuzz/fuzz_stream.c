@@ -84,10 +84,8 @@ static void write_narrowly(struct recording *rec, struct output *out)
     struct walk walk;
     struct trace_scope scope = {.rank = RANK_NONE, .options = &options};
     struct call_tree tree = {0};
-    struct consumer consumer = {.needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK |
-                                         WALK_LOSSES,
-                                .take = take_slice,
-                                .end = end};
+    struct consumer consumer = {
+        .needs = WALK_SPANS | WALK_WORK | WALK_LOSSES, .take = take_slice, .end = end};
     bool is_ready = walk_init(&walk, rec) == 0;
     walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
     if (is_ready && walk_survey(&walk) == 0) {

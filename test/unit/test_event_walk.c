@@ -33,9 +33,9 @@ static int take(void *context, const struct slice *s)
 {
     struct listener *l = context;
     l->calls += s->event.record->type == RECORD_CALL;
-    l->closed += s->change == RANGE_CLOSED;
-    l->left += s->change == RANGE_LEFT;
-    l->marks += s->change == RANGE_MARKED;
+    l->closed += s->change == SPAN_CLOSED;
+    l->left += s->change == SPAN_LEFT;
+    l->marks += s->change == SPAN_MARKED;
     if (s->event.record->type != RECORD_KERNEL)
         return 0;
     struct reported *reported = &l->works[record_arg(s->event.record, KERNEL_GRAPH)];
@@ -230,7 +230,7 @@ static void test_consumers(void **state)
     assert_int_equal(walk_run(&walk, NULL, &alone, 1), 0);
     assert_int_equal(plain.calls, 4);
     assert_int_equal(plain.closed + plain.left + plain.marks, 0);
-    const struct consumer both[] = {consumer_of(&plain, 0), consumer_of(&ranges, WALK_RANGES)};
+    const struct consumer both[] = {consumer_of(&plain, 0), consumer_of(&ranges, WALK_SPANS)};
     assert_int_equal(walk_run(&walk, NULL, both, 2), 0);
     assert_int_equal(plain.calls, 4);
     assert_int_equal(plain.left, 1);
@@ -269,9 +269,9 @@ static int take_other(void *context, const struct slice *s)
 static void check_kinds(struct walk *w)
 {
     static struct listener all, calls, works;
-    struct consumer consumers[] = {consumer_of(&all, WALK_WORK | WALK_RANGES),
-                                   consumer_of(&calls, WALK_WORK | WALK_RANGES),
-                                   consumer_of(&works, WALK_WORK | WALK_RANGES)};
+    struct consumer consumers[] = {consumer_of(&all, WALK_WORK | WALK_SPANS),
+                                   consumer_of(&calls, WALK_WORK | WALK_SPANS),
+                                   consumer_of(&works, WALK_WORK | WALK_SPANS)};
     consumers[0].take = take_other;
     consumers[0].take_call = take_call;
     consumers[0].take_work = take_work;
@@ -318,7 +318,7 @@ static void test_skips(void **state)
     open_folder(&rec, folder);
     assert_int_equal(walk_init(&walk, &rec), 0);
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        consumers[i] = consumer_of(&listeners[i], WALK_WORK | WALK_RANGES);
+        consumers[i] = consumer_of(&listeners[i], WALK_WORK | WALK_SPANS);
         consumers[i].skips = cases[i].skips;
     }
     assert_int_equal(walk_run(&walk, NULL, consumers, sizeof cases / sizeof cases[0]), 0);
@@ -344,7 +344,7 @@ static void test_skips(void **state)
 /* What was said of operators, by object; and in which each piece of work was, from within. */
 struct op_listener {
     struct {
-        enum op_change last;
+        enum span_change last;
         uint64_t begin_ns, end_ns, inner_ns;
         uint32_t number;
         bool is_moved;
@@ -356,17 +356,17 @@ struct op_listener {
 static int take_op(void *context, const struct slice *s)
 {
     struct op_listener *l = context;
-    if (s->op_change == OP_SAME)
+    if (!slice_change(s, SPAN_OP))
         return 0;
-    uint64_t i = s->op->object;
+    uint64_t i = s->span->object;
     assert_true(i < OPS_MAX);
-    l->ops[i].last = s->op_change;
-    l->ops[i].begin_ns = s->op->begin_ns;
-    l->ops[i].end_ns = s->op->end_ns;
-    l->ops[i].inner_ns = s->op->inner_ns;
-    l->ops[i].is_moved = s->op->is_moved;
-    l->ops[i].number = s->op->number;
-    const struct kernel_name *name = s->op->text;
+    l->ops[i].last = s->change;
+    l->ops[i].begin_ns = s->span->begin_ns;
+    l->ops[i].end_ns = s->span->end_ns;
+    l->ops[i].inner_ns = s->span->inner_ns;
+    l->ops[i].is_moved = s->span->is_moved;
+    l->ops[i].number = s->span->number;
+    const struct kernel_name *name = s->span->text;
     snprintf(l->ops[i].name, sizeof l->ops[i].name, "%s", name ? name->shown : "");
     return 0;
 }
@@ -374,13 +374,14 @@ static int take_op(void *context, const struct slice *s)
 static int tie_op(void *context, const struct slice *s)
 {
     struct op_listener *l = context;
-    const struct op_node *node;
-    struct op_place place = {.number = s->call.op};
+    const struct span_node *node;
+    uint32_t number = s->call.span;
     int error = 0;
     if (s->event.record->type != RECORD_KERNEL || !s->is_called)
         return 0;
     uint32_t *in = l->in[record_arg(s->event.record, KERNEL_GRAPH)];
-    while ((node = survey_op(&s->walk->survey, &s->call, &place, &error)))
+    while (
+        (node = survey_span(&s->walk->survey, &s->call, SPANS_OF(SPAN_OP), &number, false, &error)))
         *in++ = node->number;
     return error;
 }
@@ -426,11 +427,11 @@ static void make_ops(const char *folder)
 
 static void check_ops(const struct op_listener *l, bool has_names)
 {
-    static const enum op_change last[8] = {OP_SAME, OP_CLOSED, OP_CLOSED, OP_CLOSED,
-                                           OP_SAME, OP_LEFT,   OP_LEFT,   OP_LEFT};
+    static const enum span_change last[8] = {SPAN_SAME, SPAN_CLOSED, SPAN_CLOSED, SPAN_CLOSED,
+                                             SPAN_SAME, SPAN_LEFT,   SPAN_LEFT,   SPAN_LEFT};
     for (unsigned i = 0; i < 8; i++) {
         assert_int_equal(l->ops[i].last, last[i]);
-        if (has_names && last[i] != OP_SAME)
+        if (has_names && last[i] != SPAN_SAME)
             assert_string_equal(l->ops[i].name, i % 2 ? "odd" : "even");
     }
     assert_int_equal(l->ops[1].end_ns - l->ops[1].begin_ns, 300);
@@ -456,9 +457,9 @@ static void test_ops(void **state)
     struct walk walk, surveyed;
     open_folder(&rec, folder);
     const struct consumer first = {
-        .context = &one, .needs = WALK_OPS | WALK_WORK, .take = take_op, .take_work = tie_op};
+        .context = &one, .needs = WALK_SPANS | WALK_WORK, .take = take_op, .take_work = tie_op};
     const struct consumer second = {
-        .context = &two, .needs = WALK_OPS | WALK_WORK, .take = take_op, .take_work = tie_op};
+        .context = &two, .needs = WALK_SPANS | WALK_WORK, .take = take_op, .take_work = tie_op};
     assert_int_equal(walk_init(&walk, &rec), 0);
     assert_int_equal(walk_run(&walk, NULL, &first, 1), 0);
     check_ops(&one, false); /* the names stand behind */
@@ -479,30 +480,30 @@ static void test_ops(void **state)
 
 static int count_ops(void *context, const struct slice *s)
 {
-    ((unsigned *)context)[s->op_change]++;
+    ((unsigned *)context)[s->change]++;
     return 0;
 }
 
 static void test_deep_ops(void **state)
 {
-    unsigned changes[OP_LEFT + 1] = {0};
+    unsigned changes[SPAN_MARKED + 1] = {0};
     (void)state;
     const char *folder = scratch_folder();
     struct stream_builder b;
     begin_process(&b, 0);
-    for (uint64_t i = 1; i <= OPS_DEPTH_MAX + 88; i++)
+    for (uint64_t i = 1; i <= SPANS_DEPTH_MAX + 88; i++)
         op(&b, MAIN, RECORD_OP_BEGIN, 10 * i, i, 0, 0);
-    for (uint64_t i = OPS_DEPTH_MAX + 88; i > 0; i--)
-        op(&b, MAIN, RECORD_OP_END, 20000 - 10 * i, i, 0, 0);
+    for (uint64_t i = SPANS_DEPTH_MAX + 88; i > 0; i--)
+        op(&b, MAIN, RECORD_OP_END, 40000 - 10 * i, i, 0, 0);
     builder_finish(&b, "%s/a.gpuprof", folder);
     struct recording rec;
     struct walk walk;
     open_folder(&rec, folder);
-    const struct consumer consumer = {.context = changes, .needs = WALK_OPS, .take = count_ops};
+    const struct consumer consumer = {.context = changes, .needs = WALK_SPANS, .take = count_ops};
     assert_int_equal(walk_init(&walk, &rec), 0);
     assert_int_equal(walk_run(&walk, NULL, &consumer, 1), 0);
-    assert_int_equal(changes[OP_OPENED], OPS_DEPTH_MAX);
-    assert_int_equal(changes[OP_CLOSED], OPS_DEPTH_MAX);
+    assert_int_equal(changes[SPAN_OPENED], SPANS_DEPTH_MAX);
+    assert_int_equal(changes[SPAN_CLOSED], SPANS_DEPTH_MAX);
     assert_int_equal(walk.losses[0].deep_ops, 88);
     assert_int_equal(walk.losses[0].unmatched_ops, 88);
     walk_release(&walk);
