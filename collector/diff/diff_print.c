@@ -218,6 +218,7 @@ static void text_kernels(const struct comparison *c, const struct kernel_match *
 
 static void put_sides(const struct comparison *c, FILE *out)
 {
+    bool is_whole = false;
     for (unsigned side = 0; side < 2; side++) {
         const struct run_set *s = c->sides[side];
         unsigned long long steps = 0;
@@ -226,7 +227,10 @@ static void put_sides(const struct comparison *c, FILE *out)
         fprintf(out, side ? " against %u" : s->count == 1 ? "%u run" : "%u runs", s->count);
         if (steps)
             fprintf(out, " (%llu step%s)", steps, plural_end(steps));
+        is_whole |= !steps;
     }
+    if (is_whole)
+        fputs("; metrics of a side with no steps are for whole runs", out);
     fprintf(
         out,
         "\ngate %g %%: a metric is worse if it grew by over %g %% and its interval is above 0\n",
