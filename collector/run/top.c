@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/json_text.h"
 #include "base/message.h"
 #include "base/moment.h"
 #include "base/options.h"
@@ -20,13 +21,13 @@
 #include "output/output.h"
 #include "run/ctl_folder.h"
 #include "table/screen.h"
+#include "table/table.h"
 
 #define SECONDS_USUAL  1.0
 #define SECONDS_ONCE   10.0 /* by then all have answered twice, or count as silent */
 #define SILENT_SECONDS 5.0
 #define LOOK_SECONDS   0.2
-#define ASK_SECONDS    2.0 /* well within CONTROL_WATCH_SECONDS / 2 */
-#define CELL_BYTES     96
+#define ASK_SECONDS    2.0         /* well within CONTROL_WATCH_SECONDS / 2 */
 #define QUIET_NS       5000000000u /* stored figures are older than now, too */
 
 enum top_format { TOP_TEXT, TOP_JSON, TOP_OPENMETRICS }; /* in the order of --format */
@@ -43,24 +44,18 @@ enum top_state {
 static const char *const state_words[] = {"recording", "stopped", "between windows", "no answer",
                                           "ended"};
 
+/* What is known of one process. */
 struct top_row {
-    const struct ctl_process *process; /* its status is valid unless the state is TOP_SILENT ... */
-    enum top_state state;              /* ... or TOP_ENDED */
-    /* Rates since the previous answer; NAN: not known. */
-    double calls_per_second;
-    double launches_per_second;
-    double busy_share; /* share of its devices' time */
-};
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-/* Readings of one process, in the folder's order. */
-struct seen {
-    uint64_t figures[CONTROL_FIGURES]; /* of the previous answer */
-    uint64_t answers;                  /* distinct answers; a rate needs two */
-    double answered;                   /* time of the newest answer, by our clock */
-    double calls, launches, busy;      /* since the previous answer; NAN: not known */
-    bool was_stopped;                  /* by the newest answer */
+    const struct ctl_process *process; /* a view until the folder is looked at again */
+    uint32_t index;                    /* of the process in the folder */
+    bool is_shown;
+    enum top_state state;
+    uint32_t stopped; /* of the newest answer, like the following */
+    uint64_t figures[CONTROL_FIGURES];
+    double answered;  /* when it was read, by our clock */
+    uint64_t answers; /* distinct answers so far */
+    /* Per second, and the share of its devices' time, since the answer before; NAN: not known. */
+    double calls, launches, busy;
 };
 
 /* Options of the verb. */
@@ -74,14 +69,14 @@ struct top_options {
 struct top {
     struct ctl_folder folder;
     const struct top_options *own;
-    const char *output; /* NULL: standard output */
-    struct seen *seen;  /* owned, `seen_count` of them */
-    uint32_t seen_count;
-    struct top_row *rows; /* owned; room for as many */
-    uint32_t row_count;
+    const char *output;   /* NULL: standard output */
+    struct top_row *rows; /* owned; one for each process of the folder, those shown first */
+    uint32_t count, shown;
     bool has_running; /* some have not ended */
     bool is_whole;    /* all have answered twice, or ended */
 };
+
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static double rate(uint64_t before, uint64_t after, double seconds)
 {
@@ -90,104 +85,91 @@ static double rate(uint64_t before, uint64_t after, double seconds)
 }
 
 /* Takes an answer. Without recording, the number of calls is not known. */
-static void top_take_answer(struct seen *s, const uint64_t *figures, bool is_stopped)
+static void top_take_answer(struct top_row *row, const struct control_status *s)
 {
-    double seconds = (double)(figures[FIGURE_NOW_NS] - s->figures[FIGURE_NOW_NS]) / 1e9;
-    double devices = (double)figures[FIGURE_DEVICES];
-    s->calls = s->launches = s->busy = NAN;
-    if (s->answers && seconds > 0 && seconds <= SILENT_SECONDS) { /* else it is too old */
-        if (!is_stopped && !s->was_stopped) {
-            s->calls = rate(s->figures[FIGURE_CALLS], figures[FIGURE_CALLS], seconds);
-            s->launches = rate(s->figures[FIGURE_LAUNCHES], figures[FIGURE_LAUNCHES], seconds);
+    const uint64_t *before = row->figures, *now = s->figures;
+    double seconds = (double)(now[FIGURE_NOW_NS] - before[FIGURE_NOW_NS]) / 1e9;
+    row->calls = row->launches = row->busy = NAN;
+    if (row->answers && seconds > 0 && seconds <= SILENT_SECONDS) { /* else it is too old */
+        if (!s->stopped && !row->stopped) {
+            row->calls = rate(before[FIGURE_CALLS], now[FIGURE_CALLS], seconds);
+            row->launches = rate(before[FIGURE_LAUNCHES], now[FIGURE_LAUNCHES], seconds);
         }
-        s->busy = rate(s->figures[FIGURE_BUSY_NS], figures[FIGURE_BUSY_NS], seconds * 1e9) /
-                  (devices >= 1 ? devices : 1);
-        s->busy = s->busy > 1 ? 1 : s->busy; /* late records of earlier work */
+        row->busy = rate(before[FIGURE_BUSY_NS], now[FIGURE_BUSY_NS], seconds * 1e9) /
+                    (double)max_of(now[FIGURE_DEVICES], 1);
+        row->busy = row->busy > 1 ? 1 : row->busy; /* late records of earlier work */
     }
-    s->was_stopped = is_stopped;
-    s->answers++;
-    s->answered = monotonic_seconds();
-    memcpy(s->figures, figures, sizeof s->figures);
+    row->stopped = s->stopped;
+    row->answers++;
+    row->answered = monotonic_seconds();
+    memcpy(row->figures, now, sizeof row->figures);
+}
+
+static enum top_state state_of(const struct top_row *row)
+{
+    if (row->process->has_ended)
+        return TOP_ENDED;
+    if (!row->answers || monotonic_seconds() - row->answered > SILENT_SECONDS)
+        return TOP_SILENT;
+    return !row->stopped                       ? TOP_RECORDING
+           : row->stopped == STOPPED_BY_WINDOW ? TOP_BETWEEN
+                                               : TOP_STOPPED;
+}
+
+/* Reads the process's status, unless it ended before `top` began. */
+static void look_at_process(struct top *t, struct top_row *row)
+{
+    struct ctl_process *p = &t->folder.processes[row->index];
+    const uint64_t *figures = p->status.figures;
+    row->process = p;
+    if (p->is_meant && !p->has_ended) {
+        if (ctl_process_read(p) && figures[FIGURE_NOW_NS] != CONTROL_UNKNOWN &&
+            figures[FIGURE_CALLS] != CONTROL_UNKNOWN && /* otherwise it answered `ctl` */
+            (!row->answers || figures[FIGURE_NOW_NS] != row->figures[FIGURE_NOW_NS]))
+            top_take_answer(row, &p->status);
+        p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
+    }
+    row->state = state_of(row);
+    if (row->state >= TOP_SILENT)
+        row->calls = row->launches = row->busy = NAN;
+    row->is_shown = p->is_meant && ctl_process_is_named(p, &t->own->which);
+    t->shown += row->is_shown;
+    t->has_running |= row->is_shown && row->state != TOP_ENDED;
+    t->is_whole &= !row->is_shown || row->state == TOP_ENDED || row->answers > 1;
+}
+
+/* Those shown come first, by rank (unknown: last), host and pid. */
+static int top_compare_rows(const void *left, const void *right)
+{
+    const struct top_row *a = left, *b = right;
+    const struct ctl_process *x = a->process, *y = b->process;
+    int host = strcmp(x->header.host, y->header.host);
+    if (a->is_shown != b->is_shown)
+        return a->is_shown ? -1 : 1;
+    if (x->rank != y->rank)
+        return ORDER(x->rank, y->rank);
+    return host ? host : ORDER(x->header.pid, y->header.pid);
 }
 
 /* Reads new answers. Returns 0, or an error of ctl_folder_look. */
 static int top_look(struct top *t)
 {
     int error = ctl_folder_look(&t->folder);
-    for (uint32_t i = 0; i < t->folder.count && error == 0; i++) {
-        struct ctl_process *p = &t->folder.processes[i];
-        if (i == t->seen_count) {
-            struct seen unseen = {
-                .answered = monotonic_seconds(), .calls = NAN, .launches = NAN, .busy = NAN};
-            if ((error = ARRAY_PUSH(t->seen, t->seen_count, &unseen)) < 0)
-                return error;
-            p->is_meant = !p->has_ended; /* processes that ended earlier are not shown */
-        }
-        if (!p->is_meant || p->has_ended)
-            continue;
-        struct seen *s = &t->seen[i];
-        if (ctl_process_read(p) && p->status.figures[FIGURE_NOW_NS] != CONTROL_UNKNOWN &&
-            p->status.figures[FIGURE_CALLS] != CONTROL_UNKNOWN && /* otherwise it answered `ctl` */
-            (!s->answers || p->status.figures[FIGURE_NOW_NS] != s->figures[FIGURE_NOW_NS]))
-            top_take_answer(s, p->status.figures, p->status.stopped != 0);
-        p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
+    while (error == 0 && t->count < t->folder.count) {
+        struct ctl_process *p = &t->folder.processes[t->count];
+        struct top_row row = {.index = t->count};
+        p->is_meant = !p->has_ended;
+        error = ARRAY_PUSH(t->rows, t->count, &row);
     }
-    return error;
-}
-
-static enum top_state state_of(const struct top *t, uint32_t index)
-{
-    const struct ctl_process *p = &t->folder.processes[index];
-    const struct seen *s = &t->seen[index];
-    if (p->has_ended)
-        return TOP_ENDED;
-    if (!s->answers || monotonic_seconds() - s->answered > SILENT_SECONDS)
-        return TOP_SILENT;
-    return !p->status.stopped                       ? TOP_RECORDING
-           : p->status.stopped == STOPPED_BY_WINDOW ? TOP_BETWEEN
-                                                    : TOP_STOPPED;
-}
-
-static int top_compare_rows(const void *a, const void *b)
-{
-    const struct ctl_process *x = ((const struct top_row *)a)->process;
-    const struct ctl_process *y = ((const struct top_row *)b)->process;
-    int host = strcmp(x->header.host, y->header.host);
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1; /* without a rank: last */
-    return host ? host : x->header.pid < y->header.pid ? -1 : x->header.pid > y->header.pid;
-}
-
-/* 0 or GPUPROF_NO_MEMORY. */
-static int make_rows(struct top *t)
-{
-    struct top_row *rows = realloc(t->rows, (t->folder.count + 1u) * sizeof *rows);
-    if (!rows)
-        return GPUPROF_NO_MEMORY;
-    t->rows = rows;
-    t->row_count = 0;
+    t->shown = 0;
     t->has_running = false;
     t->is_whole = true;
-    for (uint32_t i = 0; i < t->folder.count; i++) {
-        const struct seen *s = &t->seen[i];
-        const struct ctl_process *p = &t->folder.processes[i];
-        if (!p->is_meant || !ctl_process_is_named(p, &t->own->which))
-            continue;
-        enum top_state state = state_of(t, i);
-        bool is_live = state < TOP_SILENT;
-        t->has_running |= state != TOP_ENDED;
-        t->is_whole &= state == TOP_ENDED || s->answers > 1;
-        rows[t->row_count++] = (struct top_row){.process = p,
-                                                .state = state,
-                                                .calls_per_second = is_live ? s->calls : NAN,
-                                                .launches_per_second = is_live ? s->launches : NAN,
-                                                .busy_share = is_live ? s->busy : NAN};
-    }
-    qsort(rows, t->row_count, sizeof *rows, top_compare_rows);
-    return 0;
+    for (uint32_t i = 0; error == 0 && i < t->count; i++)
+        look_at_process(t, &t->rows[i]);
+    if (error == 0 && t->count)
+        qsort(t->rows, t->count, sizeof *t->rows, top_compare_rows);
+    return error;
 }
-
-/* ---- rows ------------------------------------------------------------------------------------ */
 
 enum { TOP_UP = CONTROL_FIGURES, TOP_RECORDS }; /* figures of OpenMetrics instead of a state */
 
@@ -200,112 +182,76 @@ static uint64_t figure_of(const struct top_row *row, unsigned which)
     if (which == TOP_RECORDS && is_live)
         return row->state == TOP_RECORDING;
     /* Stored figures are a little old: a process that makes calls is not quiet. */
-    if (which == FIGURE_QUIET_NS && (row->state != TOP_RECORDING || row->calls_per_second > 0))
+    if (which == FIGURE_QUIET_NS && (row->state != TOP_RECORDING || row->calls > 0))
         return CONTROL_UNKNOWN;
-    return is_live && which < CONTROL_FIGURES ? row->process->status.figures[which]
-                                              : CONTROL_UNKNOWN;
+    return is_live && which < CONTROL_FIGURES ? row->figures[which] : CONTROL_UNKNOWN;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-enum { RANK, PID, HOST, STATE, CALLS, LAUNCHES, BUSY, MEMORY, TENSORS, STEP, LAST, MEDIAN, OPEN };
-static const char *const labels[] = {"rank",       "pid",    "host",     "state",   "calls/s",
-                                     "launches/s", "gpu",    "memory",   "tensors", "step",
-                                     "step time",  "median", "open call"};
-enum { CELLS = sizeof labels / sizeof labels[0] };
+enum { OPEN, RANK, PID, HOST, STATE, CALLS, LAUNCHES, BUSY, FIGURES };
+static const struct column columns[] = {
+    [OPEN] = {.label = "open call"},
+    [RANK] = {.label = "rank", .width = 4, .is_filled = true},
+    [PID] = {.label = "pid", .width = 6},
+    [HOST] = {.label = "host", .width = 16, .is_filled = true},
+    [STATE] = {.label = "state", .width = 9},
+    [CALLS] = {NULL, "calls/s", COLUMN_AMOUNT, 7, .is_filled = true},
+    [LAUNCHES] = {NULL, "launches/s", COLUMN_AMOUNT, 10, .is_filled = true},
+    [BUSY] = {NULL, "gpu", COLUMN_SHARE, 6, .is_filled = true},
+    [FIGURES] = {NULL, "memory", COLUMN_BYTES, 8, .is_filled = true, .of = FIGURE_HELD_BYTES},
+    {NULL, "tensors", COLUMN_BYTES, 8, .is_filled = true, .of = FIGURE_TENSOR_BYTES},
+    {NULL, "step", COLUMN_COUNT, 6, .is_filled = true, .of = FIGURE_STEP},
+    {NULL, "step time", COLUMN_NS, 10, .is_filled = true, .of = FIGURE_STEP_NS},
+    {NULL, "median", COLUMN_NS, 10, .is_filled = true, .of = FIGURE_STEP_MEDIAN_NS},
+};
 
-typedef char top_cells[CELLS][CELL_BYTES];
-
-static uint64_t rounded(double rate)
+static void begin_rows(struct table *t, enum report_format format)
 {
-    return isnan(rate) ? CONTROL_UNKNOWN : (uint64_t)llround(rate);
+    (void)format;
+    t->count = ((const struct top *)t->source)->shown;
+    t->is_there = true;
 }
 
-static void figure_cell(char *cell, uint64_t value, const char *(*write)(char *, uint64_t))
+static struct cell rate_cell(double rate)
 {
+    return isnan(rate) ? (struct cell){0} : cell_number((uint64_t)llround(rate));
+}
+
+static void show_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct top *top = t->source;
+    const struct top_row *row = &top->rows[index];
+    const struct ctl_process *p = row->process;
+    const char *host = p->header.host;
     char text[UNIT_TEXT_BYTES];
-    if (value != CONTROL_UNKNOWN)
-        snprintf(cell, CELL_BYTES, "%s", write(text, value));
-}
-
-static const char *plain_text(char *text, uint64_t value)
-{
-    snprintf(text, UNIT_TEXT_BYTES, "%" PRIu64, value);
-    return text;
-}
-
-/* Fills the cells of a row; NULL: of the labels. */
-static void fill_cells(top_cells c, const struct top_row *row)
-{
-    for (unsigned i = 0; i < CELLS; i++)
-        snprintf(c[i], CELL_BYTES, "%s", row ? "-" : labels[i]);
-    if (!row)
-        return;
-    char text[UNIT_TEXT_BYTES];
-    uint64_t open_ns = figure_of(row, FIGURE_OPEN_NS);
-    uint64_t quiet_ns = figure_of(row, FIGURE_QUIET_NS);
-    figure_cell(c[RANK], row->process->rank, plain_text); /* RANK_NONE is CONTROL_UNKNOWN */
-    figure_cell(c[PID], row->process->header.pid, plain_text);
-    snprintf(c[HOST], CELL_BYTES, "%.90s", row->process->header.host);
-    snprintf(c[STATE], CELL_BYTES, "%s", state_words[row->state]);
-    figure_cell(c[CALLS], rounded(row->calls_per_second), amount_text);
-    figure_cell(c[LAUNCHES], rounded(row->launches_per_second), amount_text);
-    if (!isnan(row->busy_share))
-        snprintf(c[BUSY], CELL_BYTES, "%.0f%%", 100 * row->busy_share);
-    figure_cell(c[MEMORY], figure_of(row, FIGURE_HELD_BYTES), bytes_text);
-    figure_cell(c[TENSORS], figure_of(row, FIGURE_TENSOR_BYTES), bytes_text);
-    figure_cell(c[STEP], figure_of(row, FIGURE_STEP), plain_text);
-    figure_cell(c[LAST], figure_of(row, FIGURE_STEP_NS), time_text);
-    figure_cell(c[MEDIAN], figure_of(row, FIGURE_STEP_MEDIAN_NS), time_text);
+    uint64_t open_ns = figure_of(row, FIGURE_OPEN_NS), quiet_ns = figure_of(row, FIGURE_QUIET_NS);
+    (void)format;
     if (open_ns != CONTROL_UNKNOWN)
-        snprintf(c[OPEN], CELL_BYTES, "%.50s %s", row->process->status.open_call,
-                 time_text(text, open_ns));
+        cells[OPEN] = cell_printf("%s %s", p->status.open_call, time_text(text, open_ns));
     else if (quiet_ns != CONTROL_UNKNOWN && quiet_ns >= QUIET_NS)
-        snprintf(c[OPEN], CELL_BYTES, "no call for %s", time_text(text, quiet_ns));
+        cells[OPEN] = cell_printf("no call for %s", time_text(text, quiet_ns));
+    else
+        cells[OPEN] = cell_text("-");
+    if (p->rank != RANK_NONE)
+        cells[RANK] = cell_printf("%" PRIu64, p->rank);
+    cells[PID] = cell_printf("%u", p->header.pid);
+    if (strcmp(host, top->rows[0].process->header.host) != 0) /* or all are on one host */
+        cells[HOST] = cell_text(host);
+    cells[STATE] = cell_text(state_words[row->state]);
+    cells[CALLS] = rate_cell(row->calls);
+    cells[LAUNCHES] = rate_cell(row->launches);
+    if (!isnan(row->busy))
+        cells[BUSY] = cell_real(row->busy);
+    for (unsigned i = FIGURES; i < t->info->column_count; i++) {
+        uint64_t figure = figure_of(row, columns[i].of);
+        cells[i] = figure == CONTROL_UNKNOWN ? (struct cell){0} : cell_number(figure);
+    }
 }
 
-/* Prints a line of columns that have a width. */
-static void top_print_line(FILE *out, top_cells c, const int *widths, uint32_t width)
-{
-    char line[CELLS * CELL_BYTES];
-    size_t length = 0;
-    for (unsigned i = 0; i < CELLS; i++) {
-        bool is_left = i == HOST || i == STATE || i == OPEN;
-        if (widths[i])
-            length += (size_t)snprintf(line + length, sizeof line - length, "%*s ",
-                                       is_left ? -widths[i] : widths[i], c[i]);
-    }
-    while (length && line[length - 1] == ' ')
-        length--;
-    fprintf(out, "%.*s\n", (int)(width && length > width ? width : length), line);
-}
-
-/* Prints columns with a value in some row; the host only if there are several. */
-static void print_text(FILE *out, const struct top_row *rows, uint32_t count, uint32_t width,
-                       uint32_t height)
-{
-    int widths[CELLS] = {0};
-    uint32_t shown = height > 3 && count + 2 > height ? height - 3 : count;
-    bool is_filled[CELLS] = {0};
-    top_cells c;
-    for (uint32_t i = 0; i <= count; i++) {
-        fill_cells(c, i ? &rows[i - 1] : NULL);
-        for (unsigned k = 0; k < CELLS; k++) {
-            widths[k] = (int)strlen(c[k]) > widths[k] ? (int)strlen(c[k]) : widths[k];
-            is_filled[k] |= i && strcmp(c[k], "-") != 0 &&
-                            (k != HOST || strcmp(rows[i - 1].process->header.host,
-                                                 rows[0].process->header.host) != 0);
-        }
-    }
-    for (unsigned k = 0; k < CELLS; k++)
-        widths[k] = is_filled[k] ? widths[k] : 0;
-    for (uint32_t i = 0; i <= shown; i++) {
-        fill_cells(c, i ? &rows[i - 1] : NULL);
-        top_print_line(out, c, widths, width);
-    }
-    if (shown < count)
-        fprintf(out, "... and %u more\n", count - shown);
-}
+static const struct table_info top_table = {TABLE_COLUMNS(columns), .name = "top",
+                                            .begin = begin_rows, .row = show_row};
 
 /* ---- JSON and OpenMetrics -------------------------------------------------------------------- */
 
@@ -340,106 +286,92 @@ static const struct metric {
 };
 enum { METRICS = sizeof metrics / sizeof metrics[0] };
 
-/* "seconds" or "bytes"; NULL: none. */
+/* "seconds" or "bytes"; "": none. */
 static const char *unit_of(const struct metric *m)
 {
     const char *last = strrchr(m->name, '_');
-    return last ? last + 1 : NULL;
+    return last ? last + 1 : "";
 }
 
-static void print_value(FILE *out, const struct metric *m, uint64_t value)
+/* The metric of a process in its unit, and the digits behind the point; NAN: not known. */
+static double value_of(const struct top_row *row, const struct metric *m, int *digits)
 {
-    const char *unit = unit_of(m);
-    if (unit && strcmp(unit, "seconds") == 0)
-        fprintf(out, "%.9f", (double)value * 1e-9);
-    else
-        fprintf(out, "%" PRIu64, value);
-}
-
-static void print_json_rate(FILE *out, const char *key, double rate)
-{
-    fprintf(out, isnan(rate) ? ",\"%s\":null" : ",\"%s\":%.6g", key, rate);
+    uint64_t figure = figure_of(row, m->figure);
+    bool is_time = strcmp(unit_of(m), "seconds") == 0;
+    *digits = is_time ? 9 : 0;
+    return figure == CONTROL_UNKNOWN ? NAN : (double)figure * (is_time ? 1e-9 : 1);
 }
 
 static void print_json_row(FILE *out, const struct top_row *row)
 {
+    const struct ctl_process *p = row->process;
+    int digits;
     bool is_open = figure_of(row, FIGURE_OPEN_NS) != CONTROL_UNKNOWN;
-    if (row->process->rank == RANK_NONE)
-        fputs("{\"rank\":null", out);
-    else
-        fprintf(out, "{\"rank\":%" PRIu64, row->process->rank);
-    fprintf(out, ",\"pid\":%u,\"host\":\"%s\",\"state\":\"%s\"", row->process->header.pid,
-            row->process->header.host, state_words[row->state]);
-    print_json_rate(out, "calls_per_second", row->calls_per_second);
-    print_json_rate(out, "launches_per_second", row->launches_per_second);
-    print_json_rate(out, "gpu_busy_share", row->busy_share);
-    for (const struct metric *m = metrics; m < metrics + METRICS; m++) {
-        uint64_t value = figure_of(row, m->figure);
-        if (m->figure >= CONTROL_FIGURES)
-            continue;
-        fprintf(out, value == CONTROL_UNKNOWN ? ",\"%s\":null" : ",\"%s\":", m->name);
-        if (value != CONTROL_UNKNOWN)
-            print_value(out, m, value);
-    }
-    fprintf(out, is_open ? ",\"open_call\":\"%s\"}" : ",\"open_call\":null}",
-            row->process->status.open_call);
+    json_printf(out,
+                "{\"rank\":%.0f,\"pid\":%u,\"host\":%s,\"state\":%s,\"calls_per_second\":%.6g,"
+                "\"launches_per_second\":%.6g,\"gpu_busy_share\":%.6g",
+                p->rank == RANK_NONE ? NAN : (double)p->rank, p->header.pid, p->header.host,
+                state_words[row->state], row->calls, row->launches, row->busy);
+    for (const struct metric *m = metrics; m < metrics + METRICS; m++)
+        if (m->figure < CONTROL_FIGURES) {
+            double value = value_of(row, m, &digits);
+            json_printf(out, digits ? ",%s:%.9f" : ",%s:%.0f", m->name, value);
+        }
+    json_printf(out, ",\"open_call\":%s}", is_open ? p->status.open_call : NULL);
 }
 
-static void top_print_json(FILE *out, const struct top_row *rows, uint32_t count)
+static void top_print_json(FILE *out, const struct top *t)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     fprintf(out, "{\"time\":%lld.%03ld,\"processes\":[", (long long)now.tv_sec,
             now.tv_nsec / 1000000);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < t->shown; i++) {
         fputs(i ? "," : "", out);
-        print_json_row(out, &rows[i]);
+        print_json_row(out, &t->rows[i]);
     }
     fputs("]}\n", out);
 }
 
-static void print_labels(FILE *out, const struct top_row *row, const char *more)
+static void print_metric(FILE *out, const struct top_row *row, const struct metric *m)
 {
-    fprintf(out, "{host=\"%s\",pid=\"%u\"", row->process->header.host, row->process->header.pid);
-    if (row->process->rank != RANK_NONE)
-        fprintf(out, ",rank=\"%" PRIu64 "\"", row->process->rank);
-    if (more)
-        fprintf(out, ",function=\"%s\"", more);
-    fputs("} ", out);
+    const struct ctl_process *p = row->process;
+    int digits;
+    double value = value_of(row, m, &digits);
+    if (isnan(value))
+        return;
+    fprintf(out, "gpuprof_%s%s{host=\"%s\",pid=\"%u\"", m->name, m->is_counter ? "_total" : "",
+            p->header.host, p->header.pid);
+    if (p->rank != RANK_NONE)
+        fprintf(out, ",rank=\"%" PRIu64 "\"", p->rank);
+    if (m->figure == FIGURE_OPEN_NS)
+        fprintf(out, ",function=\"%s\"", p->status.open_call);
+    fprintf(out, "} %.*f\n", digits, value);
 }
 
-static void print_openmetrics(FILE *out, const struct top_row *rows, uint32_t count)
+static void print_openmetrics(FILE *out, const struct top *t)
 {
     for (const struct metric *m = metrics; m < metrics + METRICS; m++) {
-        const char *unit = unit_of(m);
         fprintf(out, "# TYPE gpuprof_%s %s\n", m->name, m->is_counter ? "counter" : "gauge");
-        if (unit)
-            fprintf(out, "# UNIT gpuprof_%s %s\n", m->name, unit);
+        if (*unit_of(m))
+            fprintf(out, "# UNIT gpuprof_%s %s\n", m->name, unit_of(m));
         fprintf(out, "# HELP gpuprof_%s %s\n", m->name, m->help);
-        for (uint32_t i = 0; i < count; i++) {
-            uint64_t value = figure_of(&rows[i], m->figure);
-            if (value == CONTROL_UNKNOWN)
-                continue;
-            fprintf(out, "gpuprof_%s%s", m->name, m->is_counter ? "_total" : "");
-            print_labels(out, &rows[i],
-                         m->figure == FIGURE_OPEN_NS ? rows[i].process->status.open_call : NULL);
-            print_value(out, m, value);
-            fputc('\n', out);
-        }
+        for (uint32_t i = 0; i < t->shown; i++)
+            print_metric(out, &t->rows[i], m);
     }
     fputs("# EOF\n", out);
 }
 
-static void top_print(FILE *out, const struct top *t, uint32_t width, uint32_t height)
-{
-    switch (t->own->format) {
-    case TOP_TEXT: print_text(out, t->rows, t->row_count, width, height); break;
-    case TOP_JSON: top_print_json(out, t->rows, t->row_count); break;
-    case TOP_OPENMETRICS: print_openmetrics(out, t->rows, t->row_count); break;
-    }
-}
-
 /* ---- the verb -------------------------------------------------------------------------------- */
+
+static void top_print(FILE *out, const struct top *t, const struct table_view *view)
+{
+    struct table table = {.info = &top_table, .source = t};
+    if (t->own->format == TOP_TEXT)
+        table_print_text(&table, view, out);
+    else
+        (t->own->format == TOP_JSON ? top_print_json : print_openmetrics)(out, t);
+}
 
 /* Prints over the last output on a terminal, to the named file, or one output after another. */
 static enum exit_code top_own_print(const struct top *t)
@@ -447,22 +379,22 @@ static enum exit_code top_own_print(const struct top *t)
     const struct top_options *o = t->own;
     struct output out;
     struct winsize size = {0};
-    bool is_screen =
-        !t->output && !o->is_once && o->format == TOP_TEXT && terminal_has_colour(STDOUT_FILENO);
-    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    struct table_view view = {.limit = ROWS_UNLIMITED};
     if (!t->output) {
-        if (is_screen)
+        view.width = terminal_width(STDOUT_FILENO);
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+        if (!o->is_once && o->format == TOP_TEXT && terminal_has_colour(STDOUT_FILENO)) {
             fputs("\033[H\033[2J", stdout);
-        top_print(stdout, t, terminal_width(STDOUT_FILENO), is_screen ? size.ws_row : 0);
-        if (!is_screen && !o->is_once && o->format == TOP_TEXT)
-            fputc('\n', stdout);
+            view.limit = size.ws_row > 4 ? size.ws_row - 4u : ROWS_UNLIMITED;
+        }
+        top_print(stdout, t, &view);
         fflush(stdout);
         return ferror(stdout) ? standard_output_end() : EXIT_OK;
     }
     enum exit_code code = verb_output_open(&out, t->output, NULL);
     if (code != EXIT_OK)
         return code;
-    top_print(out.stream, t, 0, 0);
+    top_print(out.stream, t, &view);
     return verb_output_close(&out, t->output, 0);
 }
 
@@ -475,10 +407,9 @@ static enum exit_code watch(struct top *t)
     for (;;) {
         int error = top_look(t);
         error = error == 0 ? ctl_folder_watch(&t->folder) : error;
-        error = error == 0 ? make_rows(t) : error;
         if (error < 0)
             return ctl_folder_failed(&t->folder, "top", error);
-        if (t->row_count == 0)
+        if (t->shown == 0)
             return usage_error("top: no matching process records into '%s' now", t->folder.path);
         bool is_last = !t->has_running ||
                        (o->is_once && (t->is_whole || monotonic_seconds() > begin + most_once));
@@ -503,7 +434,6 @@ static enum exit_code top_run(const struct options *options)
     t.folder.path = options->paths[0];
     enum exit_code code = watch(&t);
     ctl_folder_release(&t.folder);
-    free(t.seen);
     free(t.rows);
     return code;
 }
