@@ -36,13 +36,9 @@ struct ctl_words {
 
 static enum exit_code parse_step(const char *text, struct control_command *c, bool *is_ahead)
 {
-    char *end;
-    errno = 0;
     *is_ahead = *text == '+';
-    text += *is_ahead;
     c->when = CONTROL_AT_STEP;
-    c->at = strtoull(text, &end, 10);
-    return isdigit((unsigned char)*text) && !*end && !errno && c->at <= SCHEDULE_STEPS_MAX
+    return number_parse(text + *is_ahead, 0, SCHEDULE_STEPS_MAX, &c->at)
                ? EXIT_OK
                : usage_error("ctl: --at-step: '%s' is not a step's number or +N (N steps ahead)",
                              text);
@@ -69,16 +65,14 @@ static enum exit_code parse_schedule(const struct options *o, struct control_com
     const struct ctl_words *own = o->own;
     const char *text = o->paths[2];
     bool is_off = strcmp(text, "off") == 0, has_numbers = isdigit((unsigned char)*text);
-    if (own->at)
-        return usage_error("ctl: a schedule begins at a step; use --at-step");
-    if (is_off && own->at_step)
-        return usage_error("ctl: 'schedule off' takes effect at once; leave out --at-step");
     if (!is_off && !schedule_parse(text, &c->schedule))
         return usage_error("ctl: schedule: '%s' is not a schedule such as "
                            "'wait=1,warmup=1,active=3,repeat=2', '100-110' or 'off'",
                            text);
-    if (has_numbers && own->at_step)
-        return usage_error("ctl: '%s' already names its steps; leave out --at-step", text);
+    if (own->at || (own->at_step && (is_off || has_numbers)))
+        return usage_error("ctl: 'schedule %s' cannot be combined with --at or --at-step; leave it "
+                           "out",
+                           text);
     if (has_numbers)
         c->when = CONTROL_AT_STEP; /* these steps, from step 0 on */
     return EXIT_OK;
@@ -101,21 +95,11 @@ static enum exit_code parse_command(const struct options *o, struct control_comm
     enum exit_code code = EXIT_OK;
     *c = (struct control_command){0};
     *is_ahead = false;
-    if (o->path_count < 2)
+    unsigned what = o->path_count < 2 ? CONTROL_WATCH : command_of(o->paths[1]);
+    if (what == CONTROL_WATCH || o->path_count != 2 + (what == CONTROL_SCHEDULE))
         return usage_error("ctl: name a data folder and one of start, stop, status, dump and "
-                           "schedule; try 'gpuprof help ctl'");
-    unsigned what = command_of(o->paths[1]);
-    if (what == CONTROL_WATCH && command_of(o->paths[0]) != CONTROL_WATCH)
-        return usage_error("ctl: the folder comes first: gpuprof ctl %s %s", o->paths[1],
-                           o->paths[0]);
-    if (what == CONTROL_WATCH)
-        return usage_error("ctl: '%s' is not one of start, stop, status, dump and schedule",
-                           o->paths[1]);
+                           "'schedule STEPS'; try 'gpuprof help ctl'");
     c->what = (enum control_what)what;
-    if (o->path_count != 2 + (c->what == CONTROL_SCHEDULE))
-        return usage_error(c->what == CONTROL_SCHEDULE
-                               ? "ctl: schedule needs steps, such as 'wait=1,active=3' or 100-110"
-                               : "ctl: give one command at a time; try 'gpuprof help ctl'");
     if (c->what == CONTROL_STATUS && (own->at || own->at_step))
         return usage_error(
             "ctl: status shows the present; --at and --at-step need another command");
@@ -266,52 +250,61 @@ static enum exit_code find_step(struct ctl *c)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* The answer to the command; ANSWER_DONE if there is none. */
-static enum control_answer answer_to(const struct control_status *s, uint64_t id)
+/* The answer to its command; ANSWER_DONE if there is none. */
+static enum control_answer answer_of(const struct ctl_process *p)
 {
-    for (unsigned i = 0; i < s->count; i++)
-        if (s->answered[i] == id)
-            return s->answers[i];
+    for (unsigned i = 0; i < p->status.count; i++)
+        if (p->status.answered[i] == p->command)
+            return p->status.answers[i];
     return ANSWER_DONE;
 }
 
-static void print_waits(const struct control_status *s)
+/* Whether the process did, or will do, what it was asked to, or has ended. */
+static bool is_well(const struct ctl_process *p)
 {
-    for (unsigned i = 0; i < s->wait_count; i++) {
-        const struct control_wait *w = &s->waits[i];
-        const char *word = control_word(w->what);
-        time_t seconds = (time_t)(w->at / 1000000000u);
-        struct tm when;
-        char text[32] = "?";
-        if (w->when == CONTROL_AT_TIME && localtime_r(&seconds, &when))
-            strftime(text, sizeof text, "%H:%M:%S", &when);
-        if (w->when == CONTROL_AT_TIME)
-            printf("; %s at %s", word, text);
-        else
-            printf("; %s at step %" PRIu64, word, w->at);
-    }
+    return p->has_answered ? answer_of(p) == ANSWER_DONE : p->has_ended;
 }
 
-static void print_answer(const struct control_status *s, const struct control_command *asked)
+static void print_wait(const struct control_wait *w)
 {
-    enum control_answer answer = answer_to(s, asked->id);
-    if (answer == ANSWER_LATE && asked->what == CONTROL_SCHEDULE)
-        fputs("; that step is over: it records the rest of the first window", stdout);
-    else if (answer == ANSWER_LATE)
-        fputs("; that step is over, so it takes place at the next step", stdout);
-    else if (answer == ANSWER_REFUSED && asked->what == CONTROL_DUMP)
-        fputs("; it has no flight recorder; start it with 'gpuprof run --flight=30s'", stdout);
-    else if (answer == ANSWER_REFUSED && asked->what == CONTROL_SCHEDULE && s->has_flight)
-        fputs("; its flight recorder records everything, so it takes no schedule", stdout);
-    else if (answer == ANSWER_REFUSED)
-        fputs("; it has too many commands waiting", stdout);
+    time_t seconds = (time_t)(w->at / 1000000000u);
+    struct tm when;
+    char text[32] = "?";
+    if (w->when != CONTROL_AT_TIME)
+        snprintf(text, sizeof text, "step %" PRIu64, w->at);
+    else if (localtime_r(&seconds, &when))
+        strftime(text, sizeof text, "%H:%M:%S", &when);
+    printf("; %s at %s", control_word(w->what), text);
 }
 
-/* Prints the status from ": " on, and ends the line. */
-static void print_status(const struct control_status *s, const struct control_command *asked)
+/* Says why the process cannot obey, or not at that step. */
+static const char *refusal(const struct ctl_process *p, enum control_what asked)
+{
+    bool is_late = answer_of(p) == ANSWER_LATE;
+    if (is_late && asked == CONTROL_SCHEDULE)
+        return "; that step is over: it records the rest of the first window";
+    if (is_late)
+        return "; that step is over, so it takes place at the next step";
+    if (asked == CONTROL_DUMP)
+        return "; it has no flight recorder; start it with 'gpuprof run --flight=30s'";
+    if (asked == CONTROL_SCHEDULE && p->status.has_flight)
+        return "; its flight recorder records everything, so it takes no schedule";
+    return "; it has too many commands waiting";
+}
+
+/* Prints a line: the process, and its status if it answered. */
+static void print_process(const struct ctl_process *p, enum control_what asked)
 {
     static const char *const who[] = {"the program", "gpuprof ctl", "its windows"};
+    const struct control_status *s = &p->status;
     const char *between = ": stopped by ";
+    printf("pid %u on %s", p->header.pid, p->header.host);
+    if (p->rank != RANK_NONE)
+        printf(" (rank %" PRIu64 ")", p->rank);
+    if (!p->has_answered) {
+        puts(p->has_ended ? ": has ended" : ": did not answer");
+        return;
+    }
     if (!s->stopped)
         fputs(": recording", stdout);
     for (unsigned i = 0; i < sizeof who / sizeof who[0]; i++)
@@ -321,76 +314,34 @@ static void print_status(const struct control_status *s, const struct control_co
         }
     if (s->figures[FIGURE_STEP] != CONTROL_UNKNOWN)
         printf("; step %" PRIu64, s->figures[FIGURE_STEP]);
-    print_waits(s);
+    for (unsigned i = 0; i < s->wait_count; i++)
+        print_wait(&s->waits[i]);
     if (s->has_flight)
         printf("; its flight recorder has written %" PRIu64 " dump%s", s->dumps,
                plural_end(s->dumps));
-    print_answer(s, asked);
-    putchar('\n');
+    puts(is_well(p) ? "" : refusal(p, asked));
 }
 
-struct tally {
-    size_t meant, answered, recording, missing, late, refused;
-    uint64_t least_step, most_step; /* CONTROL_UNKNOWN: none */
-};
-
-static void count_one(struct tally *t, const struct ctl_process *p)
-{
-    enum control_answer answer = answer_to(&p->status, p->command);
-    uint64_t step = p->has_answered ? p->status.figures[FIGURE_STEP] : CONTROL_UNKNOWN;
-    t->meant++;
-    t->answered += p->has_answered;
-    t->recording += p->has_answered && !p->status.stopped;
-    t->missing += !p->has_answered && !p->has_ended;
-    t->late += p->has_answered && answer == ANSWER_LATE;
-    t->refused += p->has_answered && answer == ANSWER_REFUSED;
-    if (step == CONTROL_UNKNOWN)
-        return;
-    if (t->least_step == CONTROL_UNKNOWN || step < t->least_step)
-        t->least_step = step;
-    if (t->most_step == CONTROL_UNKNOWN || step > t->most_step)
-        t->most_step = step;
-}
-
-static void print_sums(const struct tally *t)
-{
-    printf("%zu processes answered: %zu record, %zu do not; %zu did not answer", t->answered,
-           t->recording, t->answered - t->recording, t->missing);
-    if (t->least_step != CONTROL_UNKNOWN)
-        printf("; they are at steps %" PRIu64 " to %" PRIu64, t->least_step, t->most_step);
-    if (t->late)
-        printf("; %zu were past that step", t->late);
-    if (t->refused)
-        printf("; %zu cannot", t->refused);
-    putchar('\n');
-}
-
+/* Of many processes, prints a sum, and a line for those that are not well. */
 static enum exit_code print_answers(const struct ctl *c)
 {
-    struct tally t = {.least_step = CONTROL_UNKNOWN, .most_step = CONTROL_UNKNOWN};
-    for (size_t i = 0; i < c->folder.count; i++)
-        if (c->folder.processes[i].is_meant)
-            count_one(&t, &c->folder.processes[i]);
-    if (t.meant > NAMED_MAX)
-        print_sums(&t);
-    for (size_t i = 0; i < c->folder.count; i++) {
-        const struct ctl_process *p = &c->folder.processes[i];
-        bool is_well =
-            p->has_answered ? answer_to(&p->status, p->command) == ANSWER_DONE : p->has_ended;
-        if (!p->is_meant || (t.meant > NAMED_MAX && is_well))
-            continue;
-        struct control_command asked = c->asked;
-        asked.id = p->command;
-        printf("pid %u on %s", p->header.pid, p->header.host);
-        if (p->rank != RANK_NONE)
-            printf(" (rank %" PRIu64 ")", p->rank);
-        if (p->has_answered)
-            print_status(&p->status, &asked);
-        else
-            puts(p->has_ended ? ": has ended" : ": did not answer");
+    const struct ctl_process *all = c->folder.processes, *end = all + c->folder.count;
+    size_t meant = 0, answered = 0, recording = 0, missing = 0, unwell = 0;
+    for (const struct ctl_process *p = all; p < end; p++) {
+        meant += p->is_meant;
+        answered += p->is_meant && p->has_answered;
+        recording += p->is_meant && p->has_answered && !p->status.stopped;
+        missing += p->is_meant && !p->has_answered && !p->has_ended;
+        unwell += p->is_meant && !is_well(p);
     }
+    if (meant > NAMED_MAX)
+        printf("%zu processes answered: %zu record, %zu do not; %zu did not answer\n", answered,
+               recording, answered - recording, missing);
+    for (const struct ctl_process *p = all; p < end; p++)
+        if (p->is_meant && (meant <= NAMED_MAX || !is_well(p)))
+            print_process(p, c->asked.what);
     enum exit_code code = standard_output_end();
-    return code != EXIT_OK ? code : t.missing || t.late || t.refused ? EXIT_ENVIRONMENT : EXIT_OK;
+    return code != EXIT_OK ? code : unwell ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
 static enum exit_code ctl_run(const struct options *options)

@@ -255,7 +255,8 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
      "name one in an existing folder"),
     (["merge", "data", "--per-rank", "-o", "traces"], 1, "traces: Permission denied; name one in "
      "a folder that you may write to"),
-    (["ctl", "status", "data"], 2, "ctl: the folder comes first: gpuprof ctl data status"),
+    (["ctl", "status", "data"], 2, "ctl: name a data folder and one of start, stop, status, dump "
+     "and 'schedule STEPS'; try 'gpuprof help ctl'"),
     (["run", "-o", "out", "true"], 2, "run: out: " + RUN),
     (["run", "-o", "notes.txt", "true"], 2, "run: notes.txt: " + RUN.replace("Permission denied",
                                                                           "Not a directory")),
