@@ -186,6 +186,16 @@ $(BUILD)/obj/%.c.o: %.c
 shown = $(wildcard $(addprefix collector/$(1)/*.,css html js))
 $(BUILD)/obj/collector/page/page_files.c.o: $(call shown,page)
 $(BUILD)/obj/collector/view/view.c.o: $(call shown,view)
+# A page allows its own style and script by their hashes (Content-Security-Policy).
+hash = $(shell cd collector/page && cat $(1) | sha256sum | cut -c-64 | tr a-f A-F | \
+	basenc --base16 -d | base64)
+SECTION_JS = $(shell sed -n '/^SECTION/{s/SECTION.//;s/,.*/.js/p}' \
+	collector/page/page_sections.def)
+PAGE_HASHES = -DSTYLE_HASH='"$(call hash,page.css)"' \
+	-DSCRIPT_HASH='"$(call hash,page.js $(SECTION_JS))"' \
+	-DCOMPARE_HASH='"$(call hash,page.js compare.js)"'
+$(BUILD)/obj/collector/page/page.c.o: $(call shown,page) collector/page/page_sections.def
+%/collector/page/page.c.o: CPPFLAGS += $(PAGE_HASHES)
 $(BUILD)/obj/collector/flame/flame_svg.c.o: $(call shown,flame)
 $(addprefix $(BUILD)/obj/collector/,page/page_files.c.o view/view.c.o flame/flame_svg.c.o): WHOLE :=
 

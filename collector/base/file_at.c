@@ -163,12 +163,9 @@ static int is_stream(const struct dirent *entry)
 
 static bool has_stream(const char *folder)
 {
-    bool found = false;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
-        found = is_stream(entry);
-    if (dir)
-        closedir(dir);
+    struct path_list list;
+    bool found = path_list_read(&list, folder) == 0 && list.count;
+    path_list_release(&list);
     return found;
 }
 

@@ -105,17 +105,18 @@ void number_set_release(struct number_set *s)
     *s = (struct number_set){0};
 }
 
-uint32_t text_hash(const char *text, size_t length)
+uint64_t bytes_hash(uint64_t hash, const void *data, size_t length)
 {
-    uint64_t hash = length, word;
-    for (; length >= sizeof word; text += sizeof word, length -= sizeof word) {
-        memcpy(&word, text, sizeof word);
+    const uint8_t *at = data;
+    hash ^= length;
+    for (uint64_t word; length >= sizeof word; at += sizeof word, length -= sizeof word) {
+        memcpy(&word, at, sizeof word);
         hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
         hash ^= hash >> 32;
     }
-    for (; length; text++, length--)
-        hash = (hash ^ (uint8_t)*text) * 0x100000001B3u;
-    return (uint32_t)(hash ^ hash >> 29);
+    for (; length; at++, length--)
+        hash = (hash ^ *at) * 0x100000001B3u;
+    return hash ^ hash >> 29;
 }
 
 static const void *item_of(const struct number_kind *kind, const void *items, uint32_t number)

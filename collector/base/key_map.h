@@ -92,8 +92,14 @@ struct number_kind {
         .key_bytes = offsetof(type, last) + sizeof((const type *)NULL)->last                       \
     }
 
+/* Adds bytes to a hash, at first 0. Not cryptographic. */
+uint64_t bytes_hash(uint64_t hash, const void *data, size_t length);
+
 /* For texts. */
-uint32_t text_hash(const char *text, size_t length);
+static inline uint32_t text_hash(const char *text, size_t length)
+{
+    return (uint32_t)bytes_hash(0, text, length);
+}
 
 struct number_set {
     uint32_t *slots; /* owned; 0: free */

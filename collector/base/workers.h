@@ -50,21 +50,16 @@ bool workers_write(int to, const void *data, size_t bytes);
 /* Reads the next bytes from a worker. Returns false if it ended before. */
 bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes);
 
-/*
- * Waits for all workers; writes of those still running fail, and they end cleanly. `how` is
+/* Waits for all workers; writes of those still running fail, and they end cleanly. `how` is
  * WORKERS_DONE (all results were read), a failed worker's number (its messages are printed), or
- * WORKERS_UNWANTED (no messages are printed). Returns EXIT_OK, or the first failure's exit code
- * after a line on stderr.
- */
+ * WORKERS_UNWANTED (none are). Returns EXIT_OK, or the first failure's exit code after a line. */
 #define WORKERS_DONE     UINT32_MAX
 #define WORKERS_UNWANTED (UINT32_MAX - 1)
 enum exit_code workers_end(struct workers *w, uint32_t how);
 
-/*
- * Runs work(result, context) in a child that may crash or hang, with /dev/null as its standard
+/* Runs work(result, context) in a child that may crash or hang, with /dev/null as its standard
  * streams; kills it after `seconds`. The `bytes` of `result` are passed in and come back, also what
- * was written before a crash. Returns false if the child did not finish.
- */
+ * was written before a crash. Returns false if the child did not finish. */
 bool aside_run(void (*work)(void *result, void *context), void *result, size_t bytes, void *context,
                double seconds);
 

@@ -112,22 +112,17 @@ void gpu_probe_take(struct target *p);
 
 /* program_checks.c: they do not apply without a program */
 check_fn check_program, check_preload, check_runtime, check_sanitizer, check_python, check_torch;
-/*
- * Sets *minor if `name`, the name of a file, is that of a CPython 3 or its library: "python3.12",
- * "libpython3.13t.so.1.0".
- */
+/* Sets *minor if it is the file name of a CPython 3 or its library: "libpython3.13t.so.1.0". */
 void program_python_version(const char *name, unsigned *minor);
 /* Whether it is a Python, or its file names libcuda or libcudart. */
 bool program_uses_cuda(const char *path);
-/* Finds PyTorch and the libcudart of the Python: the program, that of its first line, or as
- * seen. */
+/* Finds PyTorch and the libcudart of the Python: the program, that of its first line, or as seen.
+ */
 void program_packages_find(struct target *p);
 
-/*
- * start_probe.c: stops the program with ptrace where its main function would begin, examines and
+/* start_probe.c: stops the program with ptrace where its main function would begin, examines and
  * ends it: none of it has run. Programs that start it (a shell script, env, nice ...) do run up to
- * there, since only they know what they start. Takes at most START_SECONDS.
- */
+ * there, since only they know what they start. Takes at most START_SECONDS. */
 void start_probe_take(struct target *p);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define CRC_AT           12u
 #define CHECKED_FROM     16u /* the CRC does not cover the bytes before */
-#define HEADER_BYTES     (CHECKED_FROM + 24 + SHA256_BASE64_BYTES - 1)
+#define HEADER_BYTES     (CHECKED_FROM + 68)
 #define FIRST_BYTES      4096
 #define CHECKED_TOGETHER 65536
 
@@ -358,7 +358,7 @@ void part_begin(struct part *p, int fd, uint64_t at)
 
 int part_end(struct part *p)
 {
-    uint8_t header[HEADER_BYTES];
+    uint8_t header[HEADER_BYTES] = {0};
     struct byte_writer w = byte_writer(header, sizeof header);
     if (p->has_failed)
         return GPUPROF_NO_MEMORY;
@@ -370,7 +370,7 @@ int part_end(struct part *p)
     put_u64(&w, p->span_bytes);
     put_u32(&w, p->index);
     put_u32(&w, p->count);
-    put_bytes(&w, p->set, sizeof p->set - 1);
+    put_u64(&w, p->set);
     uint32_t crc = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
     if (file_write_at(p->fd, values_at(p), p->data, p->length) < 0 ||
         !add_to_crc(p->fd, p->file_at + HEADER_BYTES, p->file_bytes - HEADER_BYTES, &crc))
@@ -392,19 +392,19 @@ const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *
     uint64_t values = get_u64(&r), spans = get_u64(&r);
     p->index = get_u32(&r);
     p->count = get_u32(&r);
-    const uint8_t *set = get_space(&r, sizeof p->set - 1);
+    p->set = get_u64(&r);
     if (magic != PART_MAGIC)
         return "is not a part that 'gpuprof report --partial' made, or is empty";
     if (version != PART_VERSION)
         return "is a part of another version of gpuprof; make all parts with this one";
-    if (r.failed || values > bytes - HEADER_BYTES || spans > bytes - HEADER_BYTES - values)
+    if ((size_t)got < sizeof header || values > bytes - HEADER_BYTES ||
+        spans > bytes - HEADER_BYTES - values)
         return damaged;
     p->spans_at = at + HEADER_BYTES;
     uint32_t found = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
     if (!add_to_crc(fd, p->spans_at, spans + values, &found) || found != crc ||
         p->index >= p->count || p->count > SHARES_MAX)
         return damaged;
-    memcpy(p->set, set, sizeof p->set - 1);
     p->length = values;
     p->span_bytes = spans;
     p->file_bytes = HEADER_BYTES + spans + values;

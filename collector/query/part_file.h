@@ -8,7 +8,8 @@
  *     u64      bytes of the values
  *     u64      bytes of the spans
  *     u32 u32  number of the share, from 0, and of all shares
- *     44 bytes the set: the hash of all processes of all shares (share.h)
+ *     u64      the set: the hash of all processes of all shares (share.h)
+ *     36 bytes unused
  *     ...      the spans of all streams (base/span_stream.h)
  *     ...      the values
  *
@@ -30,7 +31,6 @@
 
 #include "base/histogram.h"
 #include "base/message.h"
-#include "base/sha256.h"
 #include "base/span_stream.h"
 
 #define PART_VERSION       30
@@ -43,7 +43,7 @@
 struct part {
     const char *path; /* a view */
     uint32_t index, count;
-    char set[SHA256_BASE64_BYTES];
+    uint64_t set;
     bool is_written; /* false: being read */
     bool has_failed; /* no memory, or impossible counts */
     bool is_short;   /* no memory while reading */

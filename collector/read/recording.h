@@ -15,7 +15,6 @@
 #include "base/message.h"
 #include "base/next_words.h"
 #include "base/select_request.h"
-#include "base/sha256.h"
 #include "block.h"
 #include "read/process.h"
 
@@ -97,8 +96,8 @@ struct share {
     uint32_t count;           /* ... of `count`; the caller sets both first */
     struct share_file *files; /* owned */
     uint32_t file_count;
-    uint32_t host_count;           /* of all processes, once dealt */
-    char set[SHA256_BASE64_BYTES]; /* hash of all processes: equal in all shares */
+    uint32_t host_count; /* of all processes, once dealt */
+    uint64_t set;        /* hash of all processes: equal in all shares */
 };
 
 /* Adds a file of the recording. Returns 0 or GPUPROF_NO_MEMORY. */

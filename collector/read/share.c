@@ -63,21 +63,19 @@ int share_deal(struct share *s)
 {
     struct share_file **order = malloc((s->file_count + 1u) * sizeof(struct share_file *));
     uint32_t processes = 0;
-    struct sha256 hash;
     if (!order)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < s->file_count; i++)
         order[i] = &s->files[i];
     qsort(order, s->file_count, sizeof *order, compare_files);
-    sha256_init(&hash);
+    s->set = 0;
     for (uint32_t i = 0; i < s->file_count; i++) {
         bool is_again = i && compare_files(&order[i - 1], &order[i]) == 0;
         if (order[i]->is_lost || is_again)
             continue;
-        sha256_add(&hash, order[i]->process_id, sizeof order[i]->process_id);
+        s->set = bytes_hash(s->set, order[i]->process_id, sizeof order[i]->process_id);
         processes++;
     }
-    sha256_base64(&hash, s->set);
     for (uint32_t i = 0, place = 0; i < s->file_count; i++) {
         bool is_again = i && compare_files(&order[i - 1], &order[i]) == 0;
         place += i && !is_again; /* copies of a file stay in one share, which drops them */

@@ -188,7 +188,7 @@ static enum exit_code check_set(struct combination *c)
         if (!p || p->index > i)
             return WRONG(c, "part %u of %u (they count from 0 on) is missing; name all of them", i,
                          first.count);
-        if (p->index < i || p->count != first.count || strcmp(p->set, first.set) != 0)
+        if (p->index < i || p->count != first.count || p->set != first.set)
             return WRONG(c,
                          "%s is part %u of %u, which does not fit %s: name each part of one set "
                          "once, all made of the same files",

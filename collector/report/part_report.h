@@ -21,7 +21,6 @@
 #define GPUPROF_COLLECTOR_PART_REPORT_H
 
 #include "analyse/idle_ranks.h"
-#include "base/sha256.h"
 #include "query/part_file.h"
 #include "report/report.h"
 
@@ -143,7 +142,7 @@ bool kept_is_worth_it(const struct recording *rec);
  * what loading found. */
 struct kept_key {
     bool is_made; /* false: nothing is stored */
-    char text[SHA256_BASE64_BYTES];
+    uint64_t number;
 };
 
 void kept_key_make(struct kept_key *k, const struct recording *rec, const struct options *options);

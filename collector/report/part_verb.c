@@ -121,7 +121,7 @@ enum exit_code part_make(struct part *part, int fd, struct report *report, struc
     part_begin(part, fd, 0);
     part->index = share->index;
     part->count = share->count;
-    memcpy(part->set, share->set, sizeof part->set);
+    part->set = share->set;
     int error = report_make(report, rec, request); /* it prints its own errors */
     if (error < 0)
         return EXIT_ENVIRONMENT;

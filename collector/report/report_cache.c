@@ -10,7 +10,7 @@
 
 #include "analyse/findings.h"
 #include "base/file_at.h"
-#include "base/sha256.h"
+#include "base/key_map.h"
 #include "base/workers.h"
 #include "error.h"
 #include "output/new_file.h"
@@ -18,34 +18,33 @@
 #define NAME ".gpuprof-report"
 
 struct kept_head {
-    const char *key;
+    uint64_t key;
     const uint8_t *files; /* names of the files looked at, each with its zero */
     uint32_t files_bytes;
-    const char *hash; /* of the state of these files */
-    uint32_t count;   /* number of parts */
+    uint64_t hash;  /* of the state of these files */
+    uint32_t count; /* number of parts */
 };
 
 /* ---- the key --------------------------------------------------------------------------------- */
 
-/* Hashes the state of a file, also that it is missing. Returns whether it is there. */
-static bool add_file(struct sha256 *hash, const char *path, struct stat *status)
+/* Adds the state of a file to a hash, also that it is missing. Returns whether it is there. */
+static bool add_file(uint64_t *hash, const char *path, struct stat *status)
 {
     bool is_there = stat(path, status) == 0;
     const uint64_t facts[] = {status->st_dev, status->st_ino, (uint64_t)status->st_size,
                               (uint64_t)status->st_mtim.tv_sec, (uint64_t)status->st_mtim.tv_nsec};
-    sha256_add(hash, &is_there, sizeof is_there);
-    sha256_add(hash, facts, is_there ? sizeof facts : 0);
+    *hash = bytes_hash(*hash, facts, is_there ? sizeof facts : 0);
     return is_there;
 }
 
 /* Adds a process's file and what loading found, part of which may be in a live file elsewhere.
  * Returns false if the file grew or was put together here: it differs from what is on disk. */
-static bool add_process(struct sha256 *hash, const struct process *p)
+static bool add_process(uint64_t *hash, const struct process *p)
 {
     struct stat status;
     const uint64_t found[] = {p->block_count, p->record_count, p->end_reason, p->live.count};
-    sha256_add(hash, found, sizeof found);
-    sha256_add(hash, &p->losses, sizeof p->losses);
+    *hash = bytes_hash(*hash, found, sizeof found);
+    *hash = bytes_hash(*hash, &p->losses, sizeof p->losses);
     return add_file(hash, p->file.path, &status) && (uint64_t)status.st_size == p->file.size;
 }
 
@@ -63,31 +62,29 @@ bool kept_is_worth_it(const struct recording *rec)
 void kept_key_make(struct kept_key *k, const struct recording *rec, const struct options *options)
 {
     struct stat status;
-    struct sha256 hash;
+    uint64_t hash = 0;
     *k = (struct kept_key){0};
     if (options->no_index || options->path_count != 1 || rec->unread_files || rec->left_out ||
         stat(options->paths[0], &status) < 0 || !S_ISDIR(status.st_mode))
         return;
-    sha256_init(&hash);
     bool is_there = add_file(&hash, "/proc/self/exe", &status);
-    sha256_add(&hash, &options->clock, sizeof options->clock);
+    hash = bytes_hash(hash, &options->clock, sizeof options->clock);
     for (uint32_t i = 0; is_there && i < rec->count; i++)
         is_there = add_process(&hash, rec->processes[i]);
-    sha256_base64(&hash, k->text);
+    k->number = hash;
     k->is_made = is_there && kept_is_worth_it(rec);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Hashes the current state of each file. Returns `text`. */
-static const char *hash_of_files(const char *names, size_t length, char *text)
+/* Hashes the current state of each file. */
+static uint64_t hash_of_files(const char *names, size_t length)
 {
     struct stat status;
-    struct sha256 hash;
-    sha256_init(&hash);
+    uint64_t hash = 0;
     for (size_t at = 0; at < length; at += strlen(names + at) + 1)
         add_file(&hash, names + at, &status);
-    return sha256_base64(&hash, text);
+    return hash;
 }
 
 static const char *path_in(const char *folder, char *path)
@@ -159,20 +156,19 @@ int report_cache_memory(struct report_cache *k, struct combination *c)
 /* Reads or writes what precedes the findings. */
 static void carry_head(struct part *p, struct kept_head *h)
 {
-    part_text(p, &h->key);
+    part_number(p, &h->key);
     part_bytes(p, &h->files, &h->files_bytes);
-    part_text(p, &h->hash);
+    part_number(p, &h->hash);
     part_u32(p, &h->count);
 }
 
 static int report_cache_write_all(int fd, const struct kept_key *key, const struct combination *c)
 {
-    char hash[SHA256_BASE64_BYTES];
     const struct recording *rec = &c->rec;
-    struct kept_head h = {.key = key->text,
+    struct kept_head h = {.key = key->number,
                           .files = (const uint8_t *)rec->looked_at,
                           .files_bytes = (uint32_t)rec->looked_at_bytes,
-                          .hash = hash_of_files(rec->looked_at, rec->looked_at_bytes, hash),
+                          .hash = hash_of_files(rec->looked_at, rec->looked_at_bytes),
                           .count = c->part_count};
     struct part head;
     part_begin(&head, fd, 0);
@@ -217,11 +213,9 @@ static bool open_own(struct report_cache *k, const char *path)
  * unchanged. */
 static bool report_cache_is_same(const struct kept_head *h, const struct kept_key *key)
 {
-    char hash[SHA256_BASE64_BYTES];
     const char *files = (const char *)h->files;
-    return h->key && strcmp(h->key, key->text) == 0 &&
-           (!h->files_bytes || !files[h->files_bytes - 1]) && h->hash &&
-           strcmp(hash_of_files(files, h->files_bytes, hash), h->hash) == 0;
+    return h->key == key->number && (!h->files_bytes || !files[h->files_bytes - 1]) &&
+           h->hash == hash_of_files(files, h->files_bytes);
 }
 
 bool report_cache_read(struct report_cache *k, const char *folder, const struct kept_key *key)

@@ -13,10 +13,8 @@
 
 struct witness_notes;
 
-/*
- * A small helper process in the launcher's process group, which answers a question that the
- * launcher cannot: was a signal sent to the whole group? Then the program has it, and the launcher
- * must not pass it on again. The witness gets the group's signals and notes them.
+/* A small process in the launcher's process group, which notes the signals that it gets. They were
+ * sent to the whole group, so the program has them, and the launcher must not pass them on again.
  */
 struct witness {
     pid_t pid;                   /* 0: not started, so the answer is "no" */
@@ -35,25 +33,20 @@ struct child {
     int helper_status; /* its wait status, once it has ended */
 };
 
-/*
- * Starts `path` with `argv` and the current environment. Afterwards all signals are blocked in the
- * launcher, and its files are closed, except standard error. Returns 0, or an errno if it was not
- * started.
- */
+/* Starts the program with the current environment. Afterwards all signals are blocked in the
+ * launcher, and its files are closed, except standard error. Returns 0 or an errno. */
 int child_start(struct child *c, const char *path, char **argv);
 
 /* Passes signals on, follows stops, and returns the program's wait status when it has ended. */
 int child_wait(struct child *c);
 
-/*
- * Runs work(context) in a child process with the launcher's original signal mask, for at most
- * `seconds`. SIGINT, SIGTERM, SIGHUP or SIGQUIT ends it early. Returns its result (0 to 255), or -1
- * if it was cut off or crashed.
- */
+/* Runs work(context) in a child process with the launcher's original signal mask, for at most
+ * `seconds`; a signal that asks to end does so. Returns its result (0 to 255), or -1 if it was cut
+ * off or crashed. */
 int child_aside(const struct child *c, int (*work)(void *), void *context, unsigned seconds);
 
-/* Starts work(context) in a child process with the launcher's original signal mask, beside the
- * program; only one at a time. False: it could not be started (its status says 127). */
+/* Starts the same beside the program; only one at a time. False: it could not be started (its
+ * status says 127). */
 bool child_begin_helper(struct child *c, int (*work)(void *), void *context);
 
 /* Waits for the helper, after the program. False: the user interrupted it, and it was killed. */

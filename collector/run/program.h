@@ -30,35 +30,26 @@ int program_find(struct program *program, const char *name);
 /* The same for a file that is a program; nothing is known if it cannot be read. */
 void program_look(struct program *program, const char *path);
 
-/*
- * Finds libgpuprof.so beside this executable. False: it cannot be preloaded, and `reason` says why
- * and what to do; `path` has it anyway, or is empty.
- */
+/* Finds libgpuprof.so beside this executable. False: it cannot be preloaded, for `reason`; `path`
+ * has it anyway, or is empty. */
 bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
                          char reason[static ENVIRONMENT_REASON_BYTES]);
 
-/*
- * Finds libgpuprof-os.so beside `library` (from environment_library). False: it cannot be read, and
- * `reason` says why.
- */
+/* Finds libgpuprof-os.so beside `library` (from environment_library). False: it cannot be read. */
 bool environment_os_library(const char *library, char path[static ENVIRONMENT_PATH_BYTES],
                             char reason[static ENVIRONMENT_REASON_BYTES]);
 
-/*
- * Puts the library first in LD_PRELOAD, and into the variables from which NVTX and the CUDA driver
- * load a tool, unless they are set. Sets options of the program's sanitizer, if any. False:
- * `reason` says why not.
- */
+/* Puts the library first in LD_PRELOAD, and into the variables from which NVTX and the CUDA driver
+ * load a tool, unless they are set. Sets options of the program's sanitizer, if any. */
 bool environment_prepare(const struct program *program,
                          char reason[static ENVIRONMENT_REASON_BYTES]);
 
 /* The rank set by a launcher: "" if none is set; "0" for the first of a job. */
 const char *environment_rank(void);
 
-/* Return EXIT_OK, or EXIT_USAGE after one line. environment_absolute makes `path` absolute.
- * environment_name_folder makes a default name, gpuprof.<program>.<time>, with -2, -3 ... if
- * that exists. environment_check_folder finds out before a long job whether the folder can be
- * written. */
+/* Make a path absolute; make a default name, gpuprof.<program>.<time>, with -2, -3 ... if that
+ * exists; find out before a long job whether a folder can be written. Return EXIT_OK, or EXIT_USAGE
+ * after one line. */
 enum exit_code environment_absolute(const char *path, char *out, size_t capacity);
 enum exit_code environment_name_folder(const char *program, char *out, size_t capacity);
 enum exit_code environment_check_folder(const char *out, const char *shown);

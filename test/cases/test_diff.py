@@ -2,6 +2,8 @@
 """`gpuprof diff` and `gpuprof baseline`: what they say of runs of which all is known, their
 statistics against enumeration, and how often they find what is there, and what is not."""
 
+import base64
+import hashlib
 import itertools
 import json
 import random
@@ -126,6 +128,18 @@ def test_ranks_that_share_a_device(make_records, run_verb, run_collector, tmp_pa
     page = (tmp_path / "page.html").read_text()
     data = json.loads(re.search(r'id="data">\n(.*?)</script>', page, re.DOTALL)[1])
     assert data["overview"]["devices"] == 2
+
+
+def test_pages_allow_their_own_script(recorded, run_collector, tmp_path):
+    """A browser runs nothing else."""
+    one, two = recorded("one", Run()), recorded("two", Run())
+    for words in (["report", one], ["diff", one, "--against", two]):
+        assert run_collector(*words, "-o", "page.html").returncode in (SAME, UNSURE)
+        page = (tmp_path / "page.html").read_bytes()
+        allowed = re.search(rb"style-src 'sha256-([^']+)'; script-src 'sha256-([^']+)'; ", page)
+        for tag, of in zip((b"style", b"script"), allowed.groups()):
+            text = re.search(rb"<%s>(.*?)</%s>" % (tag, tag), page, re.DOTALL)[1]
+            assert base64.b64encode(hashlib.sha256(text).digest()) == of
 
 
 def test_recordings_and_baselines_are_the_same(recorded, run_collector, run_verb):

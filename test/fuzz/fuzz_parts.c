@@ -24,8 +24,8 @@ extern const struct verb report_verb;
 #define STORED_AT    32 /* bytes of the spans in the file */
 #define INDEX_AT     40
 #define SET_AT       48
-#define HEADER_BYTES (SET_AT + SHA256_BASE64_BYTES - 1)
-#define AS_IT_IS     4 /* of `how`, and so is the next one */
+#define HEADER_BYTES 84 /* as part_file.h has it */
+#define AS_IT_IS     4  /* of `how`, and so is the next one */
 #define IS_KEPT      8
 
 struct piece {

@@ -4,7 +4,6 @@
 
 #include "base/histogram.h"
 #include "base/json_text.h"
-#include "base/sha256.h"
 #include "table/screen.h"
 
 static void assert_json(const char *text, size_t length, const char *expected)
@@ -77,7 +76,6 @@ static void test_clean(void **state)
     }
 }
 
-/* What sha256sum says of these. */
 /* What XML does not allow, and what a reader may obey, is replaced, whatever the text is. */
 static void test_xml(void **state)
 {
@@ -119,31 +117,6 @@ static void test_reals(void **state)
         char text[JSON_REAL_MAX + 1];
         *json_real(text, cases[i].value, cases[i].is_single) = '\0';
         assert_string_equal(text, cases[i].text);
-    }
-}
-
-static void test_sha256(void **state)
-{
-    static const struct {
-        const char *part;
-        unsigned times;
-        const char *expected;
-    } texts[] = {
-        {"", 1, "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="},
-        {"abc", 1, "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="},
-        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456", 1,
-         "cvqW9kvy3Qgqr7CM+A7Rf1s9LGzVJ8SxOLaVBvXlwXM="},
-        {"0123456789abcdef", 4, "qK5ubukpq+o6/PxSWMjM1vhSc+DUYm0mxyefMlD3fI4="},
-        {"0123456789", 1000, "TCB1mK96INsOMzTdBEOZpA5GfLgbN/e6BaT3bcvY/Vk="},
-    };
-    (void)state;
-    for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        char text[SHA256_BASE64_BYTES];
-        struct sha256 hash;
-        sha256_init(&hash);
-        for (unsigned k = 0; k < texts[i].times; k++)
-            sha256_add(&hash, texts[i].part, strlen(texts[i].part));
-        assert_string_equal(sha256_base64(&hash, text), texts[i].expected);
     }
 }
 
@@ -320,7 +293,6 @@ int main(void)
         cmocka_unit_test(test_xml),
         cmocka_unit_test(test_reals),
         cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_sha256),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_histogram),
         cmocka_unit_test(test_histogram_without_room),
