@@ -15,7 +15,7 @@
 #include "settings.h"
 
 #define CHECK_TEXT_BYTES    768
-#define KNOWN_TEXT_BYTES    400
+#define GPU_MODULE_BYTES    80
 #define START_SECONDS       10
 #define START_NAME_BYTES    256
 #define TORCH_VERSION_BYTES 64
@@ -36,41 +36,20 @@ struct check_result {
 /* Prefix of /proc, /dev and other system paths, in tests of the checks. */
 #define DOCTOR_ROOT_VARIABLE "GPUPROF_DOCTOR_ROOT"
 
-enum gpu_answer {
-    GPU_NO_LIBRARY, /* libcuda.so.1 is not found, or cannot be loaded */
-    GPU_NO_START,   /* cuInit fails */
-    GPU_NO_CUPTI,   /* none was found, or none works with the driver, or a library crashed */
-    GPU_CUPTI_HELD, /* another CUPTI client is subscribed */
-    GPU_WORKS,
-};
-
 /* Answers of CUDA and CUPTI on this machine. */
 struct gpu_probe {
-    enum gpu_answer answer;
-    char driver[CUPTI_PATH_BYTES_MAX]; /* path of libcuda; "": none */
-    int driver_version;                /* 12040: CUDA 12.4; 0: not known */
-    int device_count;
-    char cupti[CUPTI_PATH_BYTES_MAX];   /* path of the last libcupti that was tried; "": none */
+    struct check_result driver, cupti;  /* cupti has no text if it was not tried */
+    char module[GPU_MODULE_BYTES];      /* ", module 580.65.06"; "": not known */
+    int driver_version;                 /* 12040: CUDA 12.4; 0: not known */
     char refused[CUPTI_PATH_BYTES_MAX]; /* path of the first that the driver refused; "": none */
-    char reason[KNOWN_TEXT_BYTES];      /* reason for an answer other than GPU_WORKS */
-};
-
-enum start_answer {
-    START_NOT_SEEN,  /* no ptrace permission, or the program did not start: `reason` */
-    START_LOADED,    /* loaded in the program of interest */
-    START_LOST,      /* not loaded in `name`, because of its environment or its kind */
-    START_NO_MORE,   /* loaded in all started programs; none seems to use CUDA */
-    START_IN_HELPER, /* the same, except for `name`, in which nothing can be loaded */
 };
 
 /* Whether libgpuprof.so is loaded in the program, when started like `gpuprof run` does. */
 struct start_probe {
-    enum start_answer answer;
-    char path[PATH_MAX];         /* path of the last examined program */
-    char name[START_NAME_BYTES]; /* file name of `path` */
-    char via[START_NAME_BYTES];  /* programs that started it, in order: "sh, env"; "": none */
-    char reason[START_NAME_BYTES];
-    bool is_cut;           /* stopped after START_SECONDS: more might have started */
+    struct check_result preload;
+    bool is_loaded;
+    char path[PATH_MAX];        /* path of the last examined program */
+    char via[START_NAME_BYTES]; /* programs that started it, in order: "sh, env"; "": none */
     unsigned python_minor; /* minor version of a CPython 3, by the names of its files; else 0 */
     struct cupti_places places; /* CUDA libraries that it has loaded */
 };

@@ -123,13 +123,11 @@ static void doctor_print_json(const struct doctor *d)
     printf("{\"state\": \"%s\", \"checks\": [", state_names[d->worst]);
     for (unsigned i = 0; i < d->count; i++) {
         const struct check_result *f = &d->results[i];
-        printf("%s\n {\"id\": \"%s\", \"state\": \"%s\"", i ? "," : "", d->checks[i]->id,
-               state_names[f->state]);
-        json_put(", \"what\": ", d->checks[i]->what, stdout);
-        json_put(",\n  \"text\": ", f->text, stdout);
-        json_put(f->advice[0] ? ",\n  \"advice\": " : ", \"advice\": ",
-                 f->advice[0] ? f->advice : NULL, stdout);
-        printf("}");
+        fputs(i ? "," : "", stdout);
+        json_printf(stdout,
+                    "\n {\"id\": %s, \"state\": %s, \"what\": %s,\n  \"text\": %s, \"advice\": %s}",
+                    d->checks[i]->id, state_names[f->state], d->checks[i]->what, f->text,
+                    f->advice[0] ? f->advice : NULL);
     }
     printf("\n]}\n");
 }

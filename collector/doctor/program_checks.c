@@ -193,54 +193,21 @@ static bool has_program(const struct target *p)
 
 bool check_preload(const struct target *p, struct check_result *f)
 {
-    const struct start_probe *s = &p->start;
-    const char *by = s->via[0] ? ", started by " : "";
-    if (!has_program(p))
-        return false;
-    switch (s->answer) {
-    case START_LOADED:
-        return fine(f, "libgpuprof.so will be loaded in %s%s%s", s->name, by, s->via);
-    case START_LOST:
-        return broken(f,
-                      "put 'gpuprof run' directly before that program's name, inside the script "
-                      "that starts it",
-                      "libgpuprof.so will not be loaded in %s%s%s: %s", s->name, by, s->via,
-                      s->reason);
-    case START_IN_HELPER:
-        return limited(f, "run 'gpuprof doctor' with the name of the program that uses CUDA",
-                       "one of the started programs cannot be recorded (%s), and none of the "
-                       "others uses CUDA%s%s",
-                       s->reason, by, s->via);
-    case START_NO_MORE:
-        if (s->is_cut)
-            return limited(f, "run 'gpuprof doctor' with the name of the program that uses CUDA",
-                           "no program that uses CUDA was started within %d seconds (%s)",
-                           START_SECONDS, s->via[0] ? s->via : "no program at all");
-        if (!s->via[0])
-            return broken(
-                f,
-                "start it without gpuprof; if that fails, too, one of its own libraries is missing",
-                "%s does not start: the loader refuses it", s->name);
-        return fine(
-            f, "libgpuprof.so is loaded in every started program (%s), but none of them uses CUDA",
-            s->via);
-    case START_NOT_SEEN: break;
-    }
-    return limited(f, "allow ptrace (docker run --cap-add=SYS_PTRACE), or record a short run",
-                   "cannot find out whether libgpuprof.so will be loaded: %s", s->reason);
+    *f = p->start.preload;
+    return has_program(p);
 }
 
 /* The file that will use CUDA, as far as known. */
 static const char *program_path(const struct target *p)
 {
-    return p->start.answer == START_LOADED ? p->start.path : p->program.path;
+    return p->start.is_loaded ? p->start.path : p->program.path;
 }
 
 bool check_runtime(const struct target *p, struct check_result *f)
 {
     if (!has_program(p) || !has_runtime(program_path(p)))
         return false;
-    if (p->gpu.answer == GPU_WORKS && p->settings.numbers[SETTING_GPU])
+    if (p->gpu.cupti.text[0] && p->gpu.cupti.state == CHECK_OK && p->settings.numbers[SETTING_GPU])
         return fine(f,
                     "the CUDA runtime is statically linked: its calls are recorded through CUPTI");
     return limited(

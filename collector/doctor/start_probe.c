@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define NAME_ADVICE "run 'gpuprof doctor' with the name of the program that uses CUDA"
 #define PENDING_MAX 64 /* programs between exec and main, at a time */
 #define OPTIONS                                                                                    \
     (PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |           \
@@ -39,6 +40,7 @@ struct pending {
 
 struct tracer {
     struct start_probe *probe;
+    const char *obstacle; /* why a started program cannot be recorded; NULL: all can */
     pid_t target;
     bool target_is_starter; /* it was a starter before its last exec, or had no exec yet */
     const char *library;
@@ -127,7 +129,14 @@ static void set_path(struct start_probe *s, pid_t pid)
     snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
     ssize_t length = readlink(link, s->path, sizeof s->path - 1);
     s->path[length > 0 ? length : 0] = '\0';
-    snprintf(s->name, sizeof s->name, "%.255s", basename(s->path));
+}
+
+/* Reports that no program of interest started in time, until more is known. */
+static void say_none_yet(struct start_probe *s)
+{
+    limited(&s->preload, NAME_ADVICE,
+            "no program that uses CUDA was started within %d seconds (%s)", START_SECONDS,
+            s->via[0] ? s->via : "no program at all");
 }
 
 /* Adds a name, once. */
@@ -136,6 +145,20 @@ static void add_via(struct start_probe *s, const char *name)
     size_t length = strlen(s->via);
     if (word_in(s->via, name) == UINT_MAX)
         snprintf(s->via + length, sizeof s->via - length, "%s%s", length ? ", " : "", name);
+    say_none_yet(s);
+}
+
+/* Says that the library is loaded (NULL), or why not. Returns true: the answer is known. */
+static bool is_done(struct start_probe *s, const char *obstacle)
+{
+    const char *name = basename(s->path), *by = s->via[0] ? ", started by " : "";
+    s->is_loaded = !obstacle;
+    if (!obstacle)
+        return fine(&s->preload, "libgpuprof.so will be loaded in %s%s%s", name, by, s->via);
+    return broken(&s->preload,
+                  "put 'gpuprof run' directly before that program's name, inside the script that "
+                  "starts it",
+                  "libgpuprof.so will not be loaded in %s%s%s: %s", name, by, s->via, obstacle);
 }
 
 /* ---- the tracing ---------------------------------------------------------------------------- */
@@ -171,13 +194,6 @@ static bool end_break(struct tracer *t, pid_t pid)
     return false;
 }
 
-static bool is_done(struct start_probe *s, enum start_answer answer, const char *reason)
-{
-    s->answer = answer;
-    snprintf(s->reason, sizeof s->reason, "%s", reason);
-    return true;
-}
-
 /* Handles an exec. True: the answer is known. */
 static bool at_exec(struct tracer *t, pid_t pid)
 {
@@ -187,11 +203,11 @@ static bool at_exec(struct tracer *t, pid_t pid)
     program_look(&program, s->path);
     bool is_target = pid == t->target && t->target_is_starter;
     if (pid == t->target)
-        t->target_is_starter = is_starter(s->name);
+        t->target_is_starter = is_starter(basename(s->path));
     if (program.obstacle && is_target && !t->target_is_starter)
-        return is_done(s, START_LOST, program.obstacle);
+        return is_done(s, program.obstacle);
     if (program.obstacle) /* a small tool may be static, and its parent continues */
-        is_done(s, START_IN_HELPER, program.obstacle);
+        t->obstacle = program.obstacle;
     else
         set_break(t, pid);
     return false;
@@ -202,19 +218,18 @@ static bool at_begin(struct tracer *t, pid_t pid)
 {
     struct start_probe *s = t->probe;
     set_path(s, pid);
+    const char *name = basename(s->path);
     bool is_the_program = (pid == t->target && !t->target_is_starter) ||
-                          (!is_starter(s->name) && program_uses_cuda(s->path));
-    if (has_library(t, pid)) {
-        if (is_the_program)
-            return is_done(s, START_LOADED, "");
-        add_via(s, s->name);
-        return false;
-    }
-    if (!has_preload(pid, t->library))
-        return is_done(s, START_LOST, "LD_PRELOAD does not name gpuprof in its environment");
-    if (auxiliary(pid, AT_SECURE))
-        return is_done(s, START_LOST, "it has more rights than its caller");
-    return is_done(s, START_LOST, "the loader did not load it");
+                          (!is_starter(name) && program_uses_cuda(s->path));
+    if (!has_library(t, pid))
+        return is_done(s, !has_preload(pid, t->library)
+                              ? "LD_PRELOAD does not name gpuprof in its environment"
+                          : auxiliary(pid, AT_SECURE) ? "it has more rights than its caller"
+                                                      : "the loader did not load it");
+    if (is_the_program)
+        return is_done(s, NULL);
+    add_via(s, name);
+    return false;
 }
 
 /* Handles an event of `pid` and continues it. True: the answer is known. */
@@ -244,6 +259,12 @@ static _Noreturn void become_program(const struct target *p, int go)
     _exit(127);
 }
 
+static void cannot_see(struct start_probe *s, const char *what, const char *why)
+{
+    limited(&s->preload, "allow ptrace (docker run --cap-add=SYS_PTRACE), or record a short run",
+            "cannot find out whether libgpuprof.so will be loaded: %s: %s", what, why);
+}
+
 /* Runs in a child process: when it ends, the kernel ends all traced processes. */
 static void trace(void *result, void *context)
 {
@@ -256,22 +277,33 @@ static void trace(void *result, void *context)
     if (t.target == 0)
         become_program(p, go[0]);
     if (ptrace(PTRACE_SEIZE, t.target, NULL, OPTIONS) != 0) {
-        snprintf(s->reason, sizeof s->reason, "ptrace: %s", strerror(errno));
+        cannot_see(s, "ptrace", strerror(errno));
         kill(t.target, SIGKILL);
         return;
     }
-    s->answer = START_NO_MORE;
+    say_none_yet(s);
     if (write(go[1], "", 1) != 1)
         return;
     for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0;)
         if (start_probe_follow(&t, pid, status))
             return;
+    if (t.obstacle)
+        limited(&s->preload, NAME_ADVICE,
+                "one of the started programs cannot be recorded (%s), and none of the others uses "
+                "CUDA (%s)",
+                t.obstacle, s->via);
+    else if (s->via[0])
+        fine(&s->preload,
+             "libgpuprof.so is loaded in every started program (%s), but none of them uses CUDA",
+             s->via);
+    else
+        broken(&s->preload,
+               "start it without gpuprof; if that fails, too, one of its own libraries is missing",
+               "%s does not start: the loader refuses it", basename(s->path));
 }
 
 void start_probe_take(struct target *p)
 {
-    struct start_probe *s = &p->start;
-    *s = (struct start_probe){.reason = "cannot start a process"};
-    bool is_whole = aside_run(trace, s, sizeof *s, p, START_SECONDS);
-    s->is_cut = !is_whole && s->answer != START_NOT_SEEN;
+    cannot_see(&p->start, "fork", "cannot start a process");
+    aside_run(trace, &p->start, sizeof p->start, p, START_SECONDS);
 }
