@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "rank.h"
 #include "settings.h"
 
@@ -31,12 +32,6 @@
 #else
 #error "gpuprof knows x86_64 and aarch64 only"
 #endif
-
-static void read_name(int fd, uint64_t offset, char name[static PROGRAM_NAME_BYTES])
-{
-    ssize_t length = pread(fd, name, PROGRAM_NAME_BYTES - 1, (off_t)offset);
-    name[length > 0 ? length : 0] = '\0';
-}
 
 /* The offset in the file for an address of the program; 0: none. */
 static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
@@ -104,7 +99,8 @@ static const char *elf_obstacle(int fd, struct program *program)
             read_names(fd, segments, elf.e_phnum, &segments[i], program);
         if (segments[i].p_type != PT_INTERP)
             continue;
-        read_name(fd, segments[i].p_offset, name);
+        ssize_t length = pread(fd, name, sizeof name - 1, (off_t)segments[i].p_offset);
+        name[length > 0 ? length : 0] = '\0';
         obstacle = strstr(name, "/ld-musl-") ? "linked with musl instead of glibc" : NULL;
     }
     return program->is_loader ? NULL : obstacle;
@@ -208,13 +204,6 @@ bool environment_os_library(const char *library, char path[static ENVIRONMENT_PA
     return access(path, R_OK) == 0 || program_refuse(reason, path, strerror(errno));
 }
 
-static bool program_set(const char *variable, const char *text, bool overwrite,
-                        char reason[static ENVIRONMENT_REASON_BYTES])
-{
-    return setenv(variable, text, overwrite) == 0 ||
-           program_refuse(reason, variable, strerror(errno));
-}
-
 /* The value of a setting in the environment. The library reports invalid values. */
 static uint64_t setting_number(enum setting_index setting)
 {
@@ -227,38 +216,20 @@ static uint64_t setting_number(enum setting_index setting)
     return settings.numbers[setting];
 }
 
-/* Lets NVTX and the driver load our library, unless another tool is set. */
-static bool export_tool(const char *library, enum setting_index setting, const char *variable,
-                        char reason[static ENVIRONMENT_REASON_BYTES])
-{
-    return !setting_number(setting) || program_set(variable, library, false, reason);
-}
-
-/* Puts `text` and a colon before the value of the variable. */
-static bool put_before(const char *variable, const char *text,
-                       char reason[static ENVIRONMENT_REASON_BYTES])
+/* Puts `text` and a colon before the value of the variable. False: no memory (errno). */
+static bool put_before(const char *variable, const char *text)
 {
     const char *others = getenv(variable);
-    char *list;
-    if (asprintf(&list, "%s%s%s", text, others && *others ? ":" : "", others ? others : "") < 0)
-        return program_refuse(reason, variable, strerror(errno));
-    bool done = program_set(variable, list, true, reason);
+    char *list = text_printf("%s%s%s", text, others && *others ? ":" : "", others ? others : "");
+    bool done = list && setenv(variable, list, 1) == 0;
     free(list);
     return done;
 }
 
-static bool preload(const char *library, char reason[static ENVIRONMENT_REASON_BYTES])
+static bool preload(const char *library)
 {
     const char *others = getenv("LD_PRELOAD"); /* has it inside another gpuprof run */
-    return (others && strstr(others, library)) || put_before("LD_PRELOAD", library, reason);
-}
-
-/* Preloads the hooks of --os, after libgpuprof.so or, inside another gpuprof run, before it. */
-static bool preload_os(const char *library, char reason[static ENVIRONMENT_REASON_BYTES])
-{
-    char path[ENVIRONMENT_PATH_BYTES];
-    return setting_number(SETTING_OS) == SETTING_OFF ||
-           (environment_os_library(library, path, reason) && preload(path, reason));
+    return (others && strstr(others, library)) || put_before("LD_PRELOAD", library);
 }
 
 /*
@@ -274,14 +245,24 @@ static bool preload_os(const char *library, char reason[static ENVIRONMENT_REASO
 bool environment_prepare(const struct program *program,
                          char reason[static ENVIRONMENT_REASON_BYTES])
 {
-    char library[ENVIRONMENT_PATH_BYTES];
-    return environment_library(library, reason) &&
-           export_tool(library, SETTING_NVTX, "NVTX_INJECTION64_PATH", reason) &&
-           export_tool(library, SETTING_GPU, "CUDA_INJECTION64_PATH", reason) &&
-           preload_os(library, reason) && preload(library, reason) &&
-           (!program->needs_asan ||
-            put_before("ASAN_OPTIONS", "verify_asan_link_order=0", reason)) &&
-           (!program->has_tsan || put_before("TSAN_OPTIONS", "die_after_fork=0", reason));
+    char library[ENVIRONMENT_PATH_BYTES], os_library[ENVIRONMENT_PATH_BYTES];
+    bool has_os = setting_number(SETTING_OS) != SETTING_OFF;
+    if (!environment_library(library, reason) ||
+        (has_os && !environment_os_library(library, os_library, reason)))
+        return false;
+    bool done = true;
+    if (setting_number(SETTING_NVTX)) /* another tool's library stays */
+        done &= setenv("NVTX_INJECTION64_PATH", library, 0) == 0;
+    if (setting_number(SETTING_GPU))
+        done &= setenv("CUDA_INJECTION64_PATH", library, 0) == 0;
+    if (has_os) /* after libgpuprof.so or, inside another gpuprof run, before it */
+        done &= preload(os_library);
+    done &= preload(library);
+    if (program->needs_asan)
+        done &= put_before("ASAN_OPTIONS", "verify_asan_link_order=0");
+    if (program->has_tsan)
+        done &= put_before("TSAN_OPTIONS", "die_after_fork=0");
+    return done || program_refuse(reason, "the environment", strerror(errno));
 }
 
 /* ---- the data folder ------------------------------------------------------------------------ */
