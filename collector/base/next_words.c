@@ -74,19 +74,18 @@ static bool next_words_is_there(const char *program)
     return is_found;
 }
 
-static const char *option_name(unsigned place)
+void next_words_add_option(struct next_words *w, const char *name, const char *value,
+                           bool is_setting)
 {
-    static const char *const others[] = {"step-by", "step-range", "clock"};
-    return place < SELECT_OPTIONS  ? select_option_name(place)
-           : place < NEXT_SETTINGS ? others[place - SELECT_OPTIONS]
-                                   : setting_infos[place - NEXT_SETTINGS].option;
-}
-
-void next_words_set_option(struct next_words *w, unsigned place, const char *value)
-{
-    char option[64];
-    snprintf(option, sizeof option, "--%s=", option_name(place));
-    if (value && !add_word(&w->options[place], option, value) && place < NEXT_SETTINGS) {
+    struct next_option *o = &w->options[w->option_count];
+    char before[64];
+    snprintf(before, sizeof before, "--%s=", name);
+    if (!value)
+        return;
+    *o = (struct next_option){.name = name, .is_setting = is_setting};
+    if (add_word(&o->word, before, value)) {
+        w->option_count++;
+    } else if (!is_setting) {
         free(w->data); /* a suggestion without part of the data would be wrong */
         w->data = NULL;
     }
@@ -115,8 +114,8 @@ void next_words_release(struct next_words *w)
 {
     free(w->data);
     free(w->program);
-    for (unsigned i = 0; i < NEXT_OPTIONS; i++)
-        free(w->options[i]);
+    for (unsigned i = 0; i < w->option_count; i++)
+        free(w->options[i].word);
 }
 
 static bool says(const char *line, const char *name)
@@ -127,28 +126,27 @@ static bool says(const char *line, const char *name)
     return at && strchr("= ", at[strlen(option)]);
 }
 
-/* `memory` takes only options of processes, and neither it nor `flame` compares clocks. Options of
- * steps matter where steps are selected or shown. */
-static bool takes(const struct next_words *w, const char *line, unsigned place)
+/* Whether the line takes an option of the data. `memory` takes only those of processes. The choice
+ * of steps matters where steps are shown or selected. */
+static bool takes(const struct next_words *w, const char *line, const char *name)
 {
-    bool is_of_memory = strncmp(line, "gpuprof memory ", 15) == 0;
-    const char *name = option_name(place);
-    if (place == NEXT_CLOCK)
-        return !is_of_memory && strncmp(line, "gpuprof flame ", 14) != 0;
-    if (is_of_memory)
+    bool needs_steps = strstr(line, "step") != NULL;
+    if (strncmp(line, "gpuprof memory ", 15) == 0)
         return word_in("rank,pid,job", name) != UINT_MAX;
-    return place < SELECT_OPTIONS || says(line, "step") || strstr(line, "steps") ||
-           w->options[SELECT_STEP];
+    for (unsigned i = 0; i < w->option_count; i++)
+        needs_steps |= strcmp(w->options[i].name, "step") == 0;
+    return needs_steps || strncmp(name, "step-", 5) != 0;
 }
 
-/* Adds the options from one place on up to another that the line lacks and its verb takes. */
-static void put_options(const struct next_words *w, const char *line, unsigned from, unsigned to,
-                        FILE *out)
+/* Adds the options of the data, or the settings, that the line lacks. */
+static void put_options(const struct next_words *w, const char *line, bool are_settings, FILE *out)
 {
-    for (unsigned i = from; i < to; i++)
-        if (w->options[i] && !says(line, option_name(i)) &&
-            (i >= NEXT_SETTINGS || takes(w, line, i)))
-            fprintf(out, "%s ", w->options[i]);
+    for (unsigned i = 0; i < w->option_count; i++) {
+        const struct next_option *o = &w->options[i];
+        if (o->is_setting == are_settings && !says(line, o->name) &&
+            (are_settings || takes(w, line, o->name)))
+            fprintf(out, "%s ", o->word);
+    }
 }
 
 char *next_line(const struct next_words *w, const char *line)
@@ -167,9 +165,9 @@ char *next_line(const struct next_words *w, const char *line)
                             : word_is(at, length, "gpuprof") ? known->command
                                                              : NULL;
         if (is_data && shown)
-            put_options(known, line, 0, NEXT_SETTINGS, out);
+            put_options(known, line, false, out);
         if (is_program)
-            put_options(known, line, NEXT_SETTINGS, NEXT_OPTIONS, out);
+            put_options(known, line, true, out);
         fprintf(out, "%.*s", shown ? INT_MAX : (int)length, shown ? shown : at);
     }
     return new_text_end(&text, out);

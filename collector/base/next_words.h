@@ -14,29 +14,30 @@
 
 #define NEXT_BYTES_MAX 1024
 
-/* The places of options: those of the selection (select_request.h), these, and the settings. */
-enum {
-    NEXT_STEP_BY = SELECT_OPTIONS,
-    NEXT_STEP_RANGE,
-    NEXT_CLOCK,
-    NEXT_SETTINGS,
-    NEXT_OPTIONS = NEXT_SETTINGS + SETTING_COUNT
+#define NEXT_OPTIONS (SELECT_OPTIONS + 3 + SETTING_COUNT)
+
+struct next_option {
+    const char *name;
+    char *word;      /* owned: "--step=3" */
+    bool is_setting; /* of PROGRAM; others are of DATA */
 };
 
 struct next_words {
-    const char *command;         /* shell words; NULL: unknown, also below */
-    char *data;                  /* owned */
-    char *program;               /* owned */
-    char *options[NEXT_OPTIONS]; /* owned: "--step=3"; NULL: not given */
+    const char *command; /* shell words; NULL: unknown, also below */
+    char *data;          /* owned */
+    char *program;       /* owned */
+    struct next_option options[NEXT_OPTIONS];
+    unsigned option_count;
 };
 
 /* `paths` are the recordings; `arguments` are separated by `separator` (empty or option-like first:
  * unknown). `command` must outlive `w`. Without memory, everything counts as unknown. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
 
-/* Adds an option of the recordings, or a setting that the program was recorded with; NULL: not
- * given. */
-void next_words_set_option(struct next_words *w, unsigned place, const char *value);
+/* Adds an option of the recordings, or a setting that the program was recorded with; each once.
+ * NULL: it was not given. `name` must outlive `w`. */
+void next_words_add_option(struct next_words *w, const char *name, const char *value,
+                           bool is_setting);
 
 /* Adds the program, then its arguments, one by one. Returns false if the command is unknown. */
 bool next_words_add_argument(struct next_words *w, const char *word);

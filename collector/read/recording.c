@@ -435,7 +435,7 @@ static void set_options(const struct process *p, struct next_words *w)
         char key[64];
         snprintf(key, sizeof key, "env.%s", setting_infos[i].variable);
         const char *value = process_meta(p, key);
-        next_words_set_option(w, NEXT_SETTINGS + i, value && *value ? value : NULL);
+        next_words_add_option(w, setting_infos[i].option, value && *value ? value : NULL, true);
     }
 }
 

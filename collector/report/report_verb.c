@@ -245,10 +245,10 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     next_words_init(&next, options->command, options->paths, options->path_count);
     bool is_by_wall = options->clock == CLOCK_BY_WALL && rec.host_count > 1;
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
-        next_words_set_option(&next, i, options->select.said[i]);
-    next_words_set_option(&next, NEXT_STEP_BY, options->step_by);
-    next_words_set_option(&next, NEXT_STEP_RANGE, options->step_range);
-    next_words_set_option(&next, NEXT_CLOCK, is_by_wall ? "wall" : NULL);
+        next_words_add_option(&next, select_option_name(i), options->select.said[i], false);
+    next_words_add_option(&next, "step-by", options->step_by, false);
+    next_words_add_option(&next, "step-range", options->step_range, false);
+    next_words_add_option(&next, "clock", is_by_wall ? "wall" : NULL, false);
     recorded_program(&rec, &next);
     struct combination shared;
     struct selection selection = {0};
