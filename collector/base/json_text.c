@@ -166,28 +166,18 @@ void json_printf(FILE *out, const char *format, ...)
     va_end(list);
 }
 
-/* Returns true for C1 controls and bidirectional marks, which terminals obey. */
-static bool is_obeyed(const uint8_t *p, size_t left)
-{
-    if (left >= 2 && p[0] == 0xc2)
-        return p[1] >= 0x80 && p[1] < 0xa0;
-    return left >= 3 && p[0] == 0xe2 &&
-           ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae) ||
-            (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
-}
-
-/* Likewise, but also replaces characters that a terminal may obey. */
+/* Likewise, but also replaces what a terminal may obey: controls and bidirectional marks. */
 static char *copy_clean(char *out, const uint8_t *p, size_t *at, size_t length)
 {
-    if ((p[*at] < ' ' && p[*at] != '\t' && p[*at] != '\n') || p[*at] == 0x7f) {
-        ++*at;
-        return stpcpy(out, REPLACEMENT);
-    }
-    if (is_obeyed(p + *at, length - *at)) {
-        *at += p[*at] == 0xc2 ? 2 : 3;
-        return stpcpy(out, REPLACEMENT);
-    }
-    return copy_sequence(out, p, at, length);
+    const uint8_t *c = p + *at;
+    bool is_control = (c[0] < ' ' && c[0] != '\t' && c[0] != '\n') || c[0] == 0x7f;
+    bool is_mark = length - *at >= 3 && c[0] == 0xe2 &&
+                   ((c[1] == 0x80 && c[2] >= 0xaa && c[2] <= 0xae) ||
+                    (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+    if (!is_control && !is_mark)
+        return copy_sequence(out, p, at, length);
+    *at += is_mark ? 3 : 1;
+    return stpcpy(out, REPLACEMENT);
 }
 
 char *json_clean(const char *text, size_t length)
@@ -231,27 +221,14 @@ char *xml_string(const char *text)
     return data;
 }
 
-/* Quotes a JSON value other than a string: only quotes need an escape. */
+/* Doubles the quotes, the only escape that a JSON value other than a string needs. */
 static char *csv_quote(char *out, const char *next, const char *end)
 {
-    while (end - next >= 8) {
-        uint64_t quotes = json_find(load_u64((const uint8_t *)next), '"');
-        unsigned plain = quotes ? (unsigned)__builtin_ctzll(quotes) / 8 : 8;
-        memcpy(out, next, 8);
-        out += plain;
-        next += plain;
-        if (quotes) {
-            memcpy(out, "\"\"", 2);
-            out += 2;
-            next++;
-        }
+    for (const char *quote; (quote = memchr(next, '"', (size_t)(end - next))); next = quote + 1) {
+        out = mempcpy(out, next, (size_t)(quote + 1 - next));
+        *out++ = '"';
     }
-    for (; next < end; next++) {
-        if (*next == '"')
-            *out++ = '"';
-        *out++ = *next;
-    }
-    return out;
+    return mempcpy(out, next, (size_t)(end - next));
 }
 
 char *csv_escape(char *out, const char *json, size_t length)
@@ -331,27 +308,12 @@ char *json_decimal(char *out, uint64_t value)
     return out + 3 - zeros;
 }
 
-/* Converts all 8 hexadecimal digits of `value` to 8 bytes at once. */
-static void hex_digits(char *out, uint32_t value)
-{
-    uint64_t x = value;
-    x = (x & 0xffff0000u) << 16 | (x & 0xffffu);
-    x = (x & 0x0000ff000000ff00u) << 8 | (x & 0x000000ff000000ffu);
-    x = (x & 0x00f000f000f000f0u) << 4 | (x & 0x000f000f000f000fu);
-    uint64_t letters = (x + 0x0606060606060606u) >> 4 & 0x0101010101010101u; /* 1: a to f */
-    x += 0x3030303030303030u + letters * ('a' - '0' - 10);
-    x = htobe64(x);
-    memcpy(out, &x, sizeof x);
-}
-
 char *json_hex(char *out, uint64_t value)
 {
     unsigned digits = value ? (unsigned)(67 - __builtin_clzll(value)) / 4 : 1;
-    char text[32] = {0};
-    hex_digits(text, (uint32_t)(value >> 32));
-    hex_digits(text + 8, (uint32_t)value);
     memcpy(out, "0x", 2);
-    memcpy(out + 2, text + 16 - digits, 16);
+    for (unsigned i = digits; i > 0; i--, value >>= 4)
+        out[1 + i] = "0123456789abcdef"[value & 15];
     return out + 2 + digits;
 }
 

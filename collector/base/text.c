@@ -128,40 +128,28 @@ char *number_spans_text(uint64_t *numbers, uint32_t count, char text[static NUMB
     return text;
 }
 
-/* ---- words ------------------------------------------------------------------------------------
- */
-
-#define NEAREST_BYTES_MAX 32 /* longer words are not compared */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 struct nearest nearest_to(const char *word, size_t length)
 {
     return (struct nearest){.word = word, .length = length, .distance = length / 4 + 2};
 }
 
-/* Returns Levenshtein's distance, where swapping two neighbours is one change; keeps three rows. */
+/* Returns the letters that differ between a common begin and a common end; 1 for two neighbours
+ * that changed places. */
 static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-    size_t rows[3][NEAREST_BYTES_MAX + 1];
-    for (size_t j = 0; j <= b_length; j++)
-        rows[0][j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        const size_t *before = rows[(i + 1) % 3], *last = rows[(i + 2) % 3];
-        size_t *row = rows[i % 3];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            row[j] = min_of(last[j - 1] + (a[i - 1] != b[j - 1]), min_of(last[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = min_of(row[j], before[j - 2] + 1);
-        }
-    }
-    return rows[a_length % 3][b_length];
+    for (; a_length && b_length && *a == *b; a_length--, b_length--)
+        a++, b++;
+    while (a_length && b_length && a[a_length - 1] == b[b_length - 1])
+        a_length--, b_length--;
+    bool is_swap = a_length == 2 && b_length == 2 && a[0] == b[1] && a[1] == b[0];
+    return is_swap ? 1 : max_of(a_length, b_length);
 }
 
 void nearest_offer(struct nearest *n, const char *candidate)
 {
     size_t length = strlen(candidate);
-    if (n->length < 2 || n->length > NEAREST_BYTES_MAX || length > NEAREST_BYTES_MAX)
-        return;
     size_t changes = distance(n->word, n->length, candidate, length);
     if (n->length >= 4 && length > n->length && memcmp(n->word, candidate, n->length) == 0)
         changes = 1; /* the word was cut to fit */
