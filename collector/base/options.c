@@ -40,30 +40,33 @@ static enum exit_code take_symbols(const struct given *g)
 static enum exit_code take_against(const struct given *g)
 {
     if (g->all->against >= 0)
-        return usage_error(
-            "%s: --against was given twice; give it once, and name all old runs after it",
-            g->all->verb->name);
+        return option_twice(g);
     g->all->against = g->all->path_count;
     return EXIT_OK;
 }
 
-static enum setting_index find_setting(const char *name, size_t length)
-{
-    int i = 0;
-    while (i < SETTING_COUNT && !word_is(name, length, setting_infos[i].option))
-        i++;
-    return (enum setting_index)i;
-}
-
-static enum exit_code take_setting(struct options *o, enum setting_index index, const char *value)
+static enum exit_code take_setting(const struct given *g)
 {
     struct settings check;
-    char reason[160] = "the value is empty";
+    char reason[160];
     settings_init(&check);
-    if (!*value || settings_set(&check, index, value, reason, sizeof reason) != 0)
-        return usage_error("%s: --%s: %s", o->verb->name, setting_infos[index].option, reason);
-    o->settings[index] = value;
+    if (settings_set(&check, (enum setting_index)(g->option->setting - setting_infos), g->value,
+                     reason, sizeof reason) != 0)
+        return usage_error("%s: --%s: %s", g->all->verb->name, g->option->name, reason);
+    *(const char **)g->at = g->value;
     return EXIT_OK;
+}
+
+static enum exit_code take_tune(const struct given *g)
+{
+    const char *equals = strchrnul(g->value, '=');
+    const struct option *o = option_of(g->all->verb, g->value, (size_t)(equals - g->value));
+    if (!o || o->in != HELP_TUNING || !*equals)
+        return usage_error("%s: --tune: '%s' is not NAME=VALUE of a tuning setting; "
+                           "'gpuprof help tuning' lists them",
+                           g->all->verb->name, g->value);
+    return take_setting(
+        &(struct given){g->all, o, g->value + (equals + 1 - g->value), (char *)g->all + o->at});
 }
 
 const char *tune_word(unsigned index)
@@ -78,23 +81,6 @@ const char *tune_word(unsigned index)
     while (i < SETTING_COUNT && (setting_infos[i].group != HELP_TUNING || index--))
         i++;
     return i < SETTING_COUNT ? words[i] : NULL;
-}
-
-static enum exit_code take_tune(const struct given *g)
-{
-    const char *equals = strchr(g->value, '=');
-    size_t length = equals ? (size_t)(equals - g->value) : 0;
-    enum setting_index index = find_setting(g->value, length);
-    if (!length || index == SETTING_COUNT || setting_infos[index].group != HELP_TUNING)
-        return usage_error("%s: --tune: '%s' is not NAME=VALUE of a tuning setting; "
-                           "'gpuprof help tuning' lists them",
-                           g->all->verb->name, g->value);
-    return take_setting(g->all, index, equals + 1);
-}
-
-static enum exit_code options_take_out(const struct given *g)
-{
-    return take_setting(g->all, SETTING_OUT, g->value);
 }
 
 /* ---- lists of options ------------------------------------------------------------------------ */
@@ -138,8 +124,22 @@ const struct option read_options[] = {
     {0},
 };
 
+static const struct option setting_options[] = {
+#define SETTING(NAME, variable, its_name, group, kind, default_value, low, high, its_value,        \
+                its_help, ...)                                                                     \
+    {SETTING_##NAME == SETTING_OUT ? 'o' : 0,                                                      \
+     its_name,                                                                                     \
+     its_value,                                                                                    \
+     OPTION_ALL(take_setting, settings[SETTING_##NAME]),                                           \
+     its_help,                                                                                     \
+     .in = group,                                                                                  \
+     .setting = &setting_infos[SETTING_##NAME]},
+#include "settings.def"
+#undef SETTING
+    {0}};
+
 const struct option program_options[] = {
-    {'o', NULL, "DIR", OPTION_ALL(options_take_out, settings), NULL},
+    {OPTIONS_OF(setting_options, 0)},
     {0, "tune", "NAME=VALUE", OPTION_ALL(take_tune, settings),
      "Set how gpuprof itself works, such as seal=200ms; 'gpuprof help tuning' lists the settings",
      .word_at = tune_word},
@@ -187,7 +187,7 @@ const struct option *option_at(const struct verb *verb, unsigned index)
     return find_option(verb, index, &own);
 }
 
-static const struct option *named(const struct verb *verb, const char *name, size_t length)
+const struct option *option_of(const struct verb *verb, const char *name, size_t length)
 {
     const struct option *option;
     for (unsigned i = 0; (option = option_at(verb, i)); i++)
@@ -198,21 +198,16 @@ static const struct option *named(const struct verb *verb, const char *name, siz
 
 const struct option *option_named(const struct verb *verb, const char *name)
 {
-    return named(verb, name, strlen(name));
+    return option_of(verb, name, strlen(name));
+}
+
+const char *option_alone(const struct option *option)
+{
+    return option->setting ? setting_alone((enum setting_index)(option->setting - setting_infos))
+                           : NULL;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
-
-/* Returns a hint which other verb has the option of this name; "": none. */
-static const char *elsewhere_text(const struct options *o, const char *name, size_t length)
-{
-    if (find_setting(name, length) < SETTING_COUNT)
-        return " (it is an option of 'gpuprof run')";
-    for (const struct verb *const *verb = o->verbs; length && *verb; verb++)
-        if (named(*verb, name, length))
-            return " (it is an option of another verb)";
-    return "";
-}
 
 /* A word of the command line that is an option. */
 struct word {
@@ -237,38 +232,25 @@ static bool is_option(const struct option *option, const struct word *word)
     return is_same && (!word->value || option->value);
 }
 
-/* Reports an unknown option and suggests a likely one. */
+/* Reports an unknown option, and names a verb that has it, or a similar option. */
 static enum exit_code unknown_option(const struct options *o, const struct word *word)
 {
     char text[NEAREST_TEXT_BYTES];
     struct nearest nearest = nearest_to(word->name, word->length);
     const struct option *option;
+    const struct verb *const *other = o->verbs;
     for (unsigned i = 0; (option = option_at(o->verb, i)); i++)
         if (option->name)
             nearest_offer(&nearest, option->name);
-    for (int i = 0; o->verb->takes & TAKES_PROGRAM && i < SETTING_COUNT; i++)
-        nearest_offer(&nearest, setting_infos[i].option);
     if (nearest.found && nearest.distance == 0)
         return usage_error("%s: --%s takes no value", o->verb->name, nearest.found);
-    /* A name that another verb has was not mistyped, even if this verb has a similar one. */
-    const char *hint = elsewhere_text(o, word->name, word->length);
+    while (*other && !(word->length && option_of(*other, word->name, word->length)))
+        other++;
+    if (*other)
+        snprintf(text, sizeof text, " (it is an option of 'gpuprof %s')", (*other)->name);
     return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", o->verb->name,
-                       word->text, *hint ? hint : nearest_text(&nearest, "--", text),
+                       word->text, *other ? text : nearest_text(&nearest, "--", text),
                        o->verb->name);
-}
-
-static enum exit_code take_setting_word(struct options *o, struct word *word, char **argv, int *at)
-{
-    enum setting_index index = find_setting(word->name, word->length);
-    if (index == SETTING_COUNT)
-        return unknown_option(o, word);
-    const char *value = word->value ? word->value : setting_alone(index);
-    if (!value && argv[*at + 1])
-        value = argv[++*at];
-    if (!value)
-        return usage_error("%s: %s needs a value: %s", o->verb->name, word->text,
-                           setting_infos[index].value);
-    return take_setting(o, index, value);
 }
 
 /* Parses argv[*at]; *at moves on if the value is the next word. */
@@ -281,12 +263,13 @@ static enum exit_code parse_option(struct options *o, char *own, char **argv, in
         if (is_option(option, &word))
             break;
     if (!option)
-        return o->verb->takes & TAKES_PROGRAM ? take_setting_word(o, &word, argv, at)
-                                              : unknown_option(o, &word);
-    if (option->value && !word.value && argv[*at + 1])
-        word.value = argv[++*at];
+        return unknown_option(o, &word);
+    const char *alone = option_alone(option);
+    if (!word.value)
+        word.value = alone ? (char *)alone : option->value && argv[*at + 1] ? argv[++*at] : NULL;
     if (option->value && (!word.value || !*word.value))
-        return usage_error("%s: %s needs a value: %s", o->verb->name, word.text, option->value);
+        return usage_error("%s: %s needs a value: %s", o->verb->name, word.text,
+                           *option->value ? option->value : "on|off");
     char *member = option->owner == OF_ALL ? (char *)o : own + own_at;
     return option->take(&(struct given){o, option, word.value, member + option->at});
 }
@@ -343,9 +326,10 @@ enum exit_code option_end(const struct given *g, bool is_right, const char *wron
 
 enum exit_code option_twice(const struct given *g)
 {
-    return usage_error("%s: --%s was given twice; give it once%s", g->all->verb->name,
-                       g->option->name,
-                       strchr(g->option->value, ',') ? ", with commas between the values" : "");
+    return usage_error(
+        "%s: --%s was given twice; give it once%s", g->all->verb->name, g->option->name,
+        g->option->value && strchr(g->option->value, ',') ? ", with commas between the values"
+                                                          : "");
 }
 
 enum exit_code option_flag(const struct given *g)
@@ -423,5 +407,5 @@ bool number_parse(const char *value, uint64_t least, uint64_t most, uint64_t *nu
 enum exit_code option_number(const struct given *g)
 {
     const struct option *o = g->option;
-    return option_end(g, number_parse(g->value, o->least, o->most, g->at), o->wrong);
+    return option_end(g, number_parse(g->value, 0, o->most, g->at), o->wrong);
 }

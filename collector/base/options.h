@@ -67,17 +67,19 @@ struct table_info;
 struct option {
     char letter;       /* 0: none */
     const char *name;  /* without the hyphens; NULL: it has a letter only */
-    const char *value; /* as help shows it, a choice as a|b|c; NULL: the option takes none */
+    const char *value; /* as help shows it, a choice as a|b|c; NULL: the option takes none; "": a
+                        * setting that is on or off */
     option_take *take;
-    size_t at;                 /* offset in the verb's own struct or in struct options */
-    const char *help;          /* NULL: not in help */
-    unsigned in;               /* group in help: enum help_group, and HELP_MORE */
-    enum option_owner owner;   /* OF_ALL: struct options */
+    size_t at;                          /* offset in the verb's own struct or in struct options */
+    const char *help;                   /* NULL: not in help */
+    unsigned in;                        /* group in help: enum help_group, and HELP_MORE */
+    const struct setting_info *setting; /* NULL: none; help lists them only with LISTS_SETTINGS */
+    enum option_owner owner;            /* OF_ALL: struct options */
     unsigned parts;            /* for lists that verbs refer to: the parts this option belongs to */
     const struct option *list; /* OPTIONS_OF: not an option, but those of this list that are in
                                 * `parts` (0: all); their struct begins at `at` of ours */
-    uint64_t least, most;      /* bounds of option_number, */
-    const char *wrong;         /* and the message outside them: "is not a ..." */
+    uint64_t most;             /* of option_number, */
+    const char *wrong;         /* and the message beyond it: "is not a ..." */
     const char *(*read)(const struct given *g); /* of a selection (select_options.c) */
     const char *(*word_at)(unsigned index);     /* the words that `value` describes; or NULL */
     /* the possible tables, which may share names */
@@ -92,14 +94,13 @@ struct option {
     .take = (taken), .at = offsetof(of, member) + 0 * sizeof(&((of *)0)->member == (type *)0)
 #define OPTION_FLAG(of, member) OPTION_TYPED(option_flag, of, member, bool)
 #define OPTION_TEXT(of, member) OPTION_TYPED(option_text, of, member, const char *)
-#define OPTION_NUMBER(of, member, its_least, its_most, its_wrong)                                  \
-    .least = (its_least), .most = (its_most), .wrong = (its_wrong),                                \
-    OPTION_TYPED(option_number, of, member, uint64_t)
+#define OPTION_NUMBER(of, member, its_most, its_wrong)                                             \
+    .most = (its_most), .wrong = (its_wrong), OPTION_TYPED(option_number, of, member, uint64_t)
 #define OPTION_OUTPUT                   OPTION_ALL(option_output, output)
 #define OPTIONS_OF(its_list, its_parts) .list = (its_list), .parts = (its_parts)
 
 option_take option_flag, option_text, option_choice, option_seconds;
-option_take option_number; /* a uint64_t from `least` to `most` */
+option_take option_number; /* a uint64_t, at most `most` */
 option_take option_output; /* an output file: at most one, and not a recording */
 option_take option_once;   /* a text, at most once */
 
@@ -184,8 +185,13 @@ struct verb {
 /* Returns the option at `index`, in help order; NULL: no more. */
 const struct option *option_at(const struct verb *verb, unsigned index);
 
-/* Returns the option of that name; NULL: the verb has none. */
+/* Return the option of that name, perhaps of `length` bytes; NULL: the verb has none. */
+const struct option *option_of(const struct verb *verb, const char *name, size_t length);
 const struct option *option_named(const struct verb *verb, const char *name);
+
+/* Returns the value of an option given without one; it then takes one only after "=". NULL: its
+ * value is the next word, or it takes none. */
+const char *option_alone(const struct option *option);
 
 /*
  * Parses the words after the verb's name, argv[0], into `o`, which has `command`, `verb` and

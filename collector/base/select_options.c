@@ -18,10 +18,6 @@ static const char *const kind_words[SELECT_KINDS] = {
     "gpu_memcpy", "gpu_memset", "gpu_graph", "cuda_sync", "overhead", "memory", "range",
     "mark",       "operator",   "library",   "sample",    "os",       "gil",    "gc"};
 
-static const char *const option_names[SELECT_OPTIONS] = {
-    "from", "to",  "step",   "cycle", "range", "job",         "rank",
-    "pid",  "tid", "device", "kind",  "name",  "min-duration"};
-
 /* Words that stand for several kinds. */
 static const struct {
     const char *word;
@@ -108,14 +104,14 @@ const char *select_kind_word(enum select_kind kind)
 
 const char *select_option_name(unsigned place)
 {
-    return option_names[place];
+    return select_options[place].name;
 }
 
 /* Stores the value for display. Returns false if the option was given before. */
 static bool keep_said(struct select_request *w, const char *option, const char *value)
 {
     unsigned place = 0;
-    while (strcmp(option_names[place], option) != 0)
+    while (strcmp(select_options[place].name, option) != 0)
         place++;
     bool is_first = !w->said[place];
     w->said[place] = value;
@@ -130,11 +126,8 @@ enum exit_code select_kinds_take(struct select_request *w, const char *verb, con
         size_t length = strcspn(text, ",");
         uint32_t kinds = kinds_of(text, length);
         if (!kinds)
-            return usage_error(
-                "%s: --kind: '%.*s' is not a kind. Separate kinds with commas. The kinds are call "
-                "(launch, alloc, copy, sync, graph, other), work (kernel, gpu_memcpy, gpu_memset, "
-                "gpu_graph), cuda_sync, overhead, memory, range, mark, operator and library.",
-                verb, (int)length, text);
+            return usage_error("%s: --kind: '%.*s' is not a kind; 'gpuprof help report' lists them",
+                               verb, (int)length, text);
         w->kinds |= kinds;
         text += length;
         if (!*text)
@@ -266,3 +259,5 @@ const struct option select_options[] = {
      .in = HELP_SELECT | HELP_MORE},
     {0},
 };
+_Static_assert(sizeof select_options / sizeof select_options[0] == SELECT_OPTIONS + 1,
+               "a place each");

@@ -11,8 +11,7 @@
 
 #define NUMBER_LIST_MAX 64
 #define CYCLE_ALL       UINT64_MAX
-#define SELECT_OPTIONS  13 /* options of the selection ... */
-#define SELECT_STEP     2  /* ... and the place of --step among them */
+#define SELECT_OPTIONS  14 /* in select_options */
 
 struct number_span {
     uint64_t first;

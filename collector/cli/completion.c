@@ -9,6 +9,7 @@
 
 #include "base/message.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "output/output.h"
 #include "settings.h"
 #include "table/table.h"
@@ -76,47 +77,35 @@ static void put_option_value(const struct option *o, struct typed t)
         completion_put_value(&t, o->value, strlen(o->value));
 }
 
-/* The verb's options, then its settings; false: no more. */
-static bool option_of(const struct verb *verb, unsigned index, struct option *o)
+/* Finds the option of "-o", "--output" or "--output=..."; NULL: none. */
+static const struct option *completion_find(const struct verb *verb, const char *word)
 {
-    const struct option *own;
-    for (unsigned i = 0; (own = option_at(verb, i)); i++)
-        if (own->help && index-- == 0)
-            return *o = *own, true;
-    if (!(verb->takes & TAKES_PROGRAM) || index >= SETTING_COUNT)
-        return false;
-    const struct setting_info *s = &setting_infos[index];
-    *o = (struct option){.name = s->option, .help = s->help, .in = s->group};
-    o->letter = index == SETTING_OUT ? 'o' : '\0';
-    if (!setting_alone((enum setting_index)index))
-        o->value = s->value;
-    return true;
+    const struct option *o = NULL;
+    for (unsigned i = 0; word[0] == '-' && (o = option_at(verb, i)); i++) {
+        bool is_letter = o->letter && word[1] == o->letter && !word[2];
+        if (is_letter ||
+            (o->name && word[1] == '-' && word_is(word + 2, strcspn(word + 2, "="), o->name)))
+            return o;
+    }
+    return NULL;
 }
 
-/* Finds the option of "-o", "--output" or "--output=...". */
-static bool find_option(const struct verb *verb, const char *word, struct option *o)
+/* Whether the option takes the next word as its value. */
+static bool takes_word(const struct option *o)
 {
-    for (unsigned i = 0; word[0] == '-' && option_of(verb, i, o); i++) {
-        size_t length = o->name ? strlen(o->name) : 0;
-        bool is_letter = o->letter && word[1] == o->letter && !word[2];
-        bool is_name = length && word[1] == '-' && strncmp(word + 2, o->name, length) == 0;
-        if (is_letter || (is_name && (!word[2 + length] || word[2 + length] == '=')))
-            return true;
-    }
-    return false;
+    return o->value && !option_alone(o);
 }
 
 static void put_options(const struct typed *t, const struct verb *verb)
 {
-    struct option o;
-    for (unsigned i = 0; option_of(verb, i, &o); i++) {
-        if (o.in == HELP_TUNING) /* set with --tune; the name works, but is not offered */
+    const struct option *o;
+    for (unsigned i = 0; (o = option_at(verb, i)); i++) {
+        if (!o->help || o->in == HELP_TUNING) /* set with --tune; the name works, too */
             continue;
-        char letter[] = {'-', o.letter, '\0'}, name[256];
-        if (o.letter)
-            completion_put(t, letter, 2, o.help);
-        if (o.name)
-            completion_put(t, name, (size_t)snprintf(name, sizeof name, "--%s", o.name), o.help);
+        char letter[] = {'-', o->letter, '\0'}, name[256];
+        if (o->letter)
+            completion_put(t, letter, 2, o->help);
+        completion_put(t, name, (size_t)snprintf(name, sizeof name, "--%s", o->name), o->help);
     }
 }
 
@@ -150,7 +139,7 @@ static void completion_answer(const struct verb *const *verbs, char *const *word
     unsigned last = count - 1, at = 1;
     const char *word = strcmp(words[last], "=") == 0 ? "" : words[last];
     struct typed typed = {word, word};
-    struct option o;
+    const struct option *o;
     if (!last) {
         put_verbs(&typed, verbs);
         completion_put(&typed, "--help", 6, "Print this help");
@@ -164,22 +153,22 @@ static void completion_answer(const struct verb *const *verbs, char *const *word
     bool is_program = (*verb)->takes & TAKES_PROGRAM, is_end = false;
     for (; at < last && !is_end && (words[at][0] == '-' || !is_program); at++) {
         is_end = is_program && strcmp(words[at], "--") == 0;
-        if (is_end || !find_option(*verb, words[at], &o) || strchr(words[at], '='))
-            continue;
+        o = is_end || strchr(words[at], '=') ? NULL : completion_find(*verb, words[at]);
         bool is_apart = at + 1 < last && strcmp(words[at + 1], "=") == 0;
-        if (!o.value && !is_apart)
+        if (!o || (!takes_word(o) && !is_apart))
             continue;
         at += 1u + is_apart;
-        if (at >= last && o.value)
-            put_option_value(&o, typed);
+        if (at >= last && takes_word(o))
+            put_option_value(o, typed);
         if (at >= last)
             return;
     }
     const char *equals = strchr(word, '=');
+    o = equals ? completion_find(*verb, word) : NULL;
     if (is_program && (is_end || at < last || word[0] != '-'))
         printf(":program\t%u\n", at + 1);
-    else if (equals && find_option(*verb, word, &o) && o.value)
-        put_option_value(&o, (struct typed){word, equals + 1});
+    else if (o && takes_word(o))
+        put_option_value(o, (struct typed){word, equals + 1});
     else if (word[0] == '-')
         put_options(&typed, *verb);
     else

@@ -1,345 +1,322 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs `help` and `manual`, made from the tables of verbs and settings. */
-#include <assert.h>
+/* The verb `manual`: pages of troff, made from the tables of verbs, options and topics. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/message.h"
-#include "base/text.h"
 #include "cli/help.h"
 #include "output/output.h"
-#include "settings.h"
 
-#define UNITS_TEXT                                                                                 \
-    "Sizes have K, M, G or T (KB, KiB: the same, 1024 bytes); times ns, us, ms, s, min or h"
+static const char *const manual_part_titles[PART_COUNT] = {"EXAMPLES", "ENVIRONMENT", "FILES",
+                                                           "EXIT STATUS"};
 
-#define RUN_OPTIONS_TEXT "It also takes the options of 'gpuprof run'."
+#define ALL "*"
 
-#define TABLE_WORDS                                                                                \
-    "Each column has its name in json and csv, and in brackets its heading in the text. _ns "      \
-    "means "                                                                                       \
-    "nanoseconds, _share a share of 1."
+/* Rows that many verbs share, unless a verb has its own. */
+static const struct manual_rule {
+    const char
+        *option; /* verbs with this option; NULL: verbs that read recordings; ALL: all but run */
+    struct manual_row row;
+} manual_rules[] = {
+    {"symbols",
+     {PART_VARIABLE, "DEBUGINFOD_URLS", "servers from which to fetch missing debug files"}},
+    {"color",
+     {PART_VARIABLE, "NO_COLOR, TERM", "no colours if NO_COLOR is set, or if TERM is dumb"}},
+    {"keep-live", {PART_VARIABLE, "TMPDIR", "a folder for data that does not fit into memory"}},
+    {NULL, {PART_FILE, "DIR/*.gpuprof", "a recording each, specified in event-stream.md"}},
+    {"keep-live",
+     {PART_FILE, "DIR/*.live",
+      "the last events of a killed process; moved there from /dev/shm, unless --keep-live"}},
+    {"dir", {PART_FILE, ".gpuprof/baselines/NAME.json", "a baseline; --dir names another folder"}},
+    {NULL, {PART_STATUS, "0", "everything that was recorded was read"}},
+    {ALL, {PART_STATUS, "1", "input or output failed"}},
+    {ALL, {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"}},
+    {NULL, {PART_STATUS, "3", "something is damaged, or, with --strict, something was lost"}},
+    {0},
+};
 
-static const char intro[] =
-    "gpuprof shows where the time and the memory of a CUDA program go, in all its processes and "
-    "threads, and what to change first. The program is not changed, and no root rights are needed.";
+static const struct {
+    const char *prototype;
+    const char *text;
+} functions[] = {
+    {"int gpuprof_range_push(const char *text);",
+     "Begins a range on the calling thread. Returns its level among the open ranges, counted from "
+     "0, or -2 without gpuprof."},
+    {"int gpuprof_range_pop(void);",
+     "Ends the thread's innermost range. Returns its level, -1 without an open range, or -2 "
+     "without gpuprof."},
+    {"void gpuprof_mark(const char *text);", "Marks a moment."},
+    {"void gpuprof_step(uint64_t number);",
+     "Begins an iteration, which lasts until the next call. Use the program's own number, so that "
+     "it means the same after a restart and on all ranks."},
+    {"void gpuprof_stop(void);",
+     "Stops recording CUDA calls in all threads. Allocations, frees and the limits of stream "
+     "captures are still recorded. A call that is open is recorded to its end."},
+    {"void gpuprof_start(void);",
+     "Resumes recording. In a program started by gpuprof run --start-paused, the first call starts "
+     "it."},
+    {"int gpuprof_dump(const char *why);",
+     "Asks gpuprof's own thread to write the events that gpuprof run --flight keeps; the text is "
+     "shown with them. Returns 0, -1 without a flight recorder, or -2 without gpuprof."},
+};
 
-/* "[OPTIONS] ", before the operands. */
-static const char *synopsis_options(const struct verb *verb)
+/* ---- troff ----------------------------------------------------------------------------------- */
+
+/* Escapes backslashes and hyphens, keeps lines, and protects a leading dot or quote. */
+static void roff_text(const char *text)
 {
-    return verb->options ? "[OPTIONS] " : "";
-}
-
-static void print_verbs(const struct verb *const *verbs, unsigned which)
-{
-    char name[64];
-    for (; *verbs; verbs++) {
-        const struct verb *verb = *verbs; /* verbs of the front command also show operands */
-        snprintf(name, sizeof name, "%s%s%s", verb->name, verb->run ? "" : " ",
-                 verb->run ? "" : verb->operands);
-        if ((verb->takes & (VERB_MORE | VERB_OLD)) == which)
-            print_row(name, verb->help);
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", stdout);
+    for (; *text; text++) {
+        if (*text == '-' || *text == '\\')
+            fputs(*text == '-' ? "\\-" : "\\e", stdout);
+        else if (*text == '\n')
+            fputs("\n.br\n", stdout);
+        else
+            putchar(*text);
     }
+    putchar('\n');
 }
 
-static void help_all(const struct verb *const *verbs)
+static void roff_item(const char *name, const char *text)
 {
-    printf("usage: gpuprof VERB [OPTIONS] ...\n\n");
-    print_wrapped(intro, 0, 0);
-    printf("\n  gpuprof run python train.py\n  gpuprof report DIR\n"
-           "  gpuprof report -o page.html DIR\n  gpuprof view DIR\n"
-           "  gpuprof merge DIR -o trace.json\n  gpuprof flame DIR -o flame.svg\n\nverbs:\n");
-    print_verbs(verbs, 0);
-    printf("\nmore:\n");
-    print_verbs(verbs, VERB_MORE);
-    print_row("--version", "print the version");
-    printf("\ntopics:\n");
-    for (const struct topic *topic = topics; topic->name; topic++)
-        print_row(topic->name, topic->title);
-    printf("\n'gpuprof help WORD' explains a verb, a topic, a table or a finding.\n");
+    fputs(".TP\n.B ", stdout);
+    roff_text(name);
+    roff_text(text);
 }
 
-/* Prints the options by group, and how many were left out. */
-static void help_options(const struct verb *verb, bool all)
+static void roff_column(const char *name, const char *text)
 {
-    static const struct {
-        enum help_group group;
-        const char *title;
-    } groups[] = {{HELP_WHAT, "what to record"},
-                  {HELP_WHEN, "when to record"},
-                  {HELP_LIMITS, "limits"},
-                  {HELP_SHOW, "what to show"},
-                  {HELP_SELECT, "what to select"},
-                  {HELP_READ, "how to read"},
-                  {HELP_OUTPUT, "output"},
-                  {HELP_OTHER, "options"},
-                  {HELP_TUNING, "tuning, as --tune NAME=VALUE"}};
-    bool has_settings = verb->takes & LISTS_SETTINGS;
-    unsigned left_out = 0;
-    for (unsigned i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        enum help_group group = groups[i].group;
-        unsigned listed = each_option(verb, group, all, NULL);
-        left_out += each_option(verb, group, true, NULL) - listed;
-        if (has_settings && (all || group != HELP_TUNING)) {
-            unsigned settings = each_setting(group, all, NULL);
-            left_out += each_setting(group, true, NULL) - settings;
-            listed += settings;
-        }
-        if (!listed)
-            continue;
-        printf("\n%s:\n", groups[i].title);
-        if (has_settings)
-            each_setting(group, all, print_row);
-        each_option(verb, group, all, print_row);
+    fputs(".br\n.I ", stdout);
+    roff_text(name);
+    roff_text(text);
+}
+
+/* Whether the rule applies to the verb, which has no row of its own for this. */
+static bool applies(const struct manual_rule *rule, const struct verb *verb)
+{
+    for (const struct manual_row *own = verb->manual; own->name; own++)
+        if (own->part == rule->row.part && strcmp(own->name, rule->row.name) == 0)
+            return false;
+    return !rule->option                    ? verb->takes & TAKES_RECORDINGS
+           : strcmp(rule->option, ALL) == 0 ? !(verb->takes & LISTS_SETTINGS)
+                                            : option_named(verb, rule->option) != NULL;
+}
+
+static void roff_parts(const struct verb *verb, const char *heading)
+{
+    for (enum manual_part part = 0; part < PART_COUNT; part++) {
+        unsigned count = 0;
+        printf("%s%s\n", heading, manual_part_titles[part]);
+        for (const struct manual_row *row = verb->manual; row->name; row++)
+            if (row->part == part && ++count)
+                roff_item(row->name, row->text);
+        for (const struct manual_rule *rule = manual_rules; rule->row.name; rule++)
+            if (rule->row.part == part && applies(rule, verb) && ++count)
+                roff_item(rule->row.name, rule->row.text);
+        if (!count)
+            roff_item("none", "");
     }
-    if (has_settings)
-        printf("\nAn environment variable in brackets sets the same; the option wins.\n" UNITS_TEXT
-               ".\n");
-    else if (verb->takes & TAKES_PROGRAM)
-        printf("\n" RUN_OPTIONS_TEXT "\n");
-    if (left_out)
-        printf("\n'gpuprof help %s --help-all' lists %u more options.\n", verb->name, left_out);
-}
-
-static void help_one(const struct verb *verb, bool all)
-{
-    unsigned examples = 0;
-    printf("usage: gpuprof %s %s%s\n\n", verb->name, synopsis_options(verb), verb->operands);
-    print_wrapped(verb->help, 0, 0);
-    for (const struct manual_row *row = verb->manual; row->name && examples < 2; row++)
-        if (row->part == PART_EXAMPLE) {
-            printf("%s  %s\n", examples++ ? "" : "\n", row->name);
-            print_wrapped(row->text, 0, 6);
-        }
-    help_options(verb, all);
-    if (help_table_at(verb, 0)) {
-        printf("\ntables:\n");
-        each_table(verb, print_row, NULL);
-        printf("\n'gpuprof help TABLE' prints a table's columns.\n");
-    }
-}
-
-static const struct verb *find_verb(const struct verb *const *verbs, const char *name)
-{
-    while (*verbs && strcmp((*verbs)->name, name) != 0)
-        verbs++;
-    return *verbs;
-}
-
-enum exit_code verb_unknown(const struct verb *const *verbs, const char *before, const char *name)
-{
-    char text[NEAREST_TEXT_BYTES];
-    if (access(name, F_OK) == 0)
-        return usage_error("%s'%s' is a file or folder, not a verb; try: gpuprof report %s", before,
-                           name, name);
-    struct nearest nearest = nearest_to(name, strlen(name));
-    nearest_offer(&nearest, "--version");
-    for (; *verbs; verbs++)
-        nearest_offer(&nearest, (*verbs)->name);
-    return usage_error("%sunknown %s '%s'%s; try 'gpuprof help'", before,
-                       name[0] == '-' ? "option" : "verb", name, nearest_text(&nearest, "", text));
-}
-
-enum exit_code verb_missing(const char *command)
-{
-    printf("gpuprof shows where the time and the memory of a CUDA program go, and what to\n"
-           "change first, without a change to the program and without root.\n"
-           "\n"
-           "  %s run python train.py    record; the data folder is named at the end\n"
-           "  %s report DIR             what to change first; -o page.html: as a page\n"
-           "  %s view DIR               the page and the trace, in a browser\n"
-           "  %s memory DIR             who held the memory of the GPUs\n"
-           "\n"
-           "  %s demo                   all of it on a simulated CUDA, without a GPU\n"
-           "  %s doctor                 what would be recorded on this machine\n"
-           "  %s help                   all verbs; 'help run': its options\n",
-           command, command, command, command, command, command, command);
-    return standard_output_end() == EXIT_OK ? EXIT_USAGE : EXIT_ENVIRONMENT;
-}
-
-enum exit_code verb_help(const struct verb *const *verbs, const char *name, bool all)
-{
-    const struct verb *verb = name ? find_verb(verbs, name) : NULL;
-    if (name && !verb)
-        return verb_unknown(verbs, "help: ", name);
-    if (verb)
-        help_one(verb, all);
-    else
-        help_all(verbs);
-    return standard_output_end();
-}
-
-/* Help for the tables of that name, in text or in json and csv. False: no such table. */
-static bool help_table(const struct verb *const *verbs, const char *name)
-{
-    const struct table_info *info;
-    char text[HELP_TABLE_BYTES];
-    bool any = false;
-    for (; *verbs && !any; verbs++)
-        for (unsigned i = 0; (info = help_table_at(*verbs, i)); i++) {
-            const char *names[] = {info->name, info->old_name, info->key, info->csv_name};
-            unsigned own = 0;
-            while (own < 4 && !(names[own] && strcmp(names[own], name) == 0))
-                own++;
-            if (own == 4)
-                continue;
-            help_table_about(info, text, sizeof text);
-            if (!any) {
-                printf("usage: gpuprof %s --table=%s ...\n\n", (*verbs)->name, info->name);
-                print_wrapped(TABLE_WORDS, 0, 0);
-            }
-            printf("\n%s: %s\n", info->key ? info->key : info->name, text);
-            each_column(info, print_row);
-            any = true;
-        }
-    return any;
-}
-
-static void help_topic(const struct verb *const *verbs, const struct topic *topic)
-{
-    printf("%s: %s\n\n", topic->name, topic->title);
-    if (*topic->about) {
-        print_wrapped(topic->about, 0, 0);
-        putchar('\n');
-    }
-    topic_each(topic, &(struct topic_rows){verbs, print_row, NULL});
-}
-
-static enum exit_code help(const struct options *options)
-{
-    const char *name = options->paths[0];
-    const bool *all = options->own;
-    if (options->path_count > 1)
-        return usage_error("help: too many arguments; try 'gpuprof help'");
-    if (name && !find_verb(options->verbs, name)) {
-        const struct topic *topic = topic_find(name);
-        bool is_known = help_table(options->verbs, name) || help_finding(name);
-        if (is_known && topic)
-            putchar('\n');
-        if (topic)
-            help_topic(options->verbs, topic);
-        if (is_known || topic)
-            return standard_output_end();
-    }
-    return verb_help(options->verbs, name, *all);
-}
-
-/* ---- troff ---------------------------------------------------------------------------------- */
-
-static void roff_options(const struct verb *verb)
-{
-    for (unsigned group = HELP_OTHER; group < HELP_TUNING; group++)
-        each_option(verb, (enum help_group)group, true, roff_item);
-    if (verb->takes & TAKES_PROGRAM && !(verb->takes & LISTS_SETTINGS))
-        printf(".PP\n" RUN_OPTIONS_TEXT "\n");
 }
 
 static void roff_synopsis(const struct verb *verb)
 {
-    printf("%s", synopsis_options(verb));
+    printf("%s", verb->options ? "[OPTIONS] " : "");
     for (const char *p = verb->operands; *p; p++)
         printf("%s%c", *p == '-' ? "\\" : "", *p);
 }
 
-static void roff_verb(const struct verb *verb)
-{
-    printf(".SS \"gpuprof %s ", verb->name);
-    roff_synopsis(verb);
-    printf("\"\n");
-    roff_text(verb->help);
-    roff_options(verb);
-    if (help_table_at(verb, 0)) {
-        printf(".PP\n.B Tables\n");
-        each_table(verb, roff_item, roff_column);
-    }
-    roff_parts(verb, ".PP\n.B ");
-}
-
-static void roff_settings(void)
+static void roff_settings(const struct verb *verb)
 {
     printf(".SH SETTINGS\n");
-    roff_text("Each setting is an option of gpuprof run and an environment variable that the "
-              "library reads; the option wins. " UNITS_TEXT ".");
-    for (unsigned group = HELP_OTHER; group < HELP_TUNING; group++)
-        each_setting((enum help_group)group, true, roff_item);
-    printf(".PP\n");
-    roff_text("These are set by --tune NAME=VALUE; the defaults suit most programs:");
-    each_setting(HELP_TUNING, true, roff_item);
+    roff_text("A setting is an option of gpuprof run, and an environment variable that the library "
+              "reads; the option wins. " UNITS_TEXT " --tune NAME=VALUE sets the following; the "
+              "defaults suit most programs:");
+    each_option(verb, HELP_TUNING, true, roff_item);
 }
 
-static enum exit_code manual_of_verb(const struct verb *verb)
+/* The options, tables and parts of a verb, on a page of its own or as a section of gpuprof(1). */
+static void roff_verb(const struct verb *verb, bool is_page)
 {
-    printf(".TH GPUPROF\\-%s 1 \"\" \"gpuprof %s\" \"User Commands\"\n", verb->name,
-           GPUPROF_RELEASE);
-    printf(".SH NAME\ngpuprof\\-%s \\- ", verb->name);
-    roff_text(verb->help);
-    printf(".SH SYNOPSIS\n.B gpuprof %s\n", verb->name);
-    roff_synopsis(verb);
-    printf("\n.SH OPTIONS\n");
-    roff_options(verb);
+    const char *heading = is_page ? ".SH " : ".PP\n.B ";
+    for (enum help_group group = HELP_OTHER; group < HELP_TUNING; group++)
+        each_option(verb, group, true, roff_item);
+    if (verb->takes & TAKES_PROGRAM && !(verb->takes & LISTS_SETTINGS))
+        printf(".PP\n" RUN_OPTIONS_TEXT "\n");
     if (help_table_at(verb, 0)) {
-        printf(".SH TABLES\n");
+        printf("%s%s\n", heading, is_page ? "TABLES" : "Tables");
         each_table(verb, roff_item, roff_column);
     }
-    if (verb->takes & LISTS_SETTINGS)
-        roff_settings();
-    roff_parts(verb, ".SH ");
+    if (is_page && verb->takes & LISTS_SETTINGS)
+        roff_settings(verb);
+    roff_parts(verb, heading);
+}
+
+static const struct {
+    const char *title, *text;
+} sections[] = {
+    {"THE DATA FOLDER",
+     "gpuprof run records into ./gpuprof.PROGRAM.TIME, or into the folder that \\-o or "
+     "GPUPROF_OUT names. A program started with LD_PRELOAD alone records into ./gpuprof\\-out. "
+     "The folder is made at the first recorded call, so a program without CUDA calls leaves "
+     "nothing. Each process has a file. Give all ranks of a job the same folder with \\-o; rank "
+     "0 prints the summary."},
+    {"SIGNALS",
+     "The program runs in the launcher's process group, with its terminal and its files. The "
+     "launcher passes on the signals that it gets. If a signal ends the program, it also ends the "
+     "launcher. If the launcher is killed, the program is killed too."},
+    {"RANGES AND STEPS",
+     "NVTX ranges and marks are recorded, unless NVTX_INJECTION64_PATH names another library than "
+     "gpuprof\\(aqs. A program can also include gpuprof.h, without linking anything. No call of "
+     "it starts a recording. Ranges that are open at the first recorded call are recorded with "
+     "their true start, and earlier ones are not recorded."},
+    {"WHO MADE THE CALLS",
+     "Slow calls, and those selected by \\-\\-backtrace, have stacks. gpuprof flame draws them; "
+     "gpuprof report \\-\\-by=stack and \\-\\-by=python\\-line show them as tables. A call counts "
+     "for its innermost Python line, and under \"all\" once for each line that led to it. GPU time "
+     "is that of the work that a call launched. Traces have each stack as sf and stackFrames, and "
+     "as a text argument.\n.PP\nSome frames are marks in brackets. [borrowed: ...]: the frames "
+     "around it are the stack of the thread that waits for this one, as with PyTorch\\(aqs "
+     "autograd threads. [range NAME]: a Python thread without Python frames, inside this range. "
+     "[cut: ...]: deeper frames were not kept.\n.PP\nNative frames are resolved when they are "
+     "read: in the recorded files if their build id is unchanged, in their debug files "
+     "(.gnu_debuglink, .build\\-id), below \\-\\-symbols, and at DEBUGINFOD_URLS. Others are shown "
+     "as module+offset."},
+    {"STEPS",
+     "gpuprof report \\-\\-table=steps,phases shows where the time of each step went, and how "
+     "the slowest step differs. \\-\\-step\\-by and \\-\\-step\\-range choose the steps; traces "
+     "have the same. PyTorch\\(aqs labels need gpuprof run \\-\\-pytorch=names."},
+    {"TRACES OF RANKS",
+     "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, for "
+     "HTA and TensorBoard. Processes without GPU work, or that share a rank with one that has "
+     "some, go to DIR/others. With \\-o x.zip the files are members of an archive, which "
+     "Perfetto opens as one trace. All of them share their time zero."},
+    {"WHAT CANNOT BE RECORDED",
+     "Statically linked programs, setuid programs, and programs that clear LD_PRELOAD."},
+};
+
+static void roff_sections(void)
+{
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        printf(".SH \"%s\"\n%s\n", sections[i].title, sections[i].text);
+    printf(".SH \"THE REPORT AS CSV\"\n");
+    roff_text(
+        "Each table has the columns of its JSON rows. Numbers are plain, in the unit that ends the "
+        "column's name; an unknown value is an empty cell. One table (--table=NAME) is a heading "
+        "and its rows. Several tables are blocks: a line '# NAME', the heading, the rows, and an "
+        "empty line. With -o DIR each table is a file, DIR/NAME.csv.");
+    printf(".SH \"EXIT STATUS\"\n");
+    topic_each(topic_find("exit-status"), &(struct topic_rows){.item = roff_item});
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static enum exit_code manual_of_header(void)
+{
+    printf(".TH GPUPROF.H 3 \"\" \"gpuprof %s\" \"Library Functions\"\n", GPUPROF_RELEASE);
+    printf(".SH NAME\ngpuprof.h \\- control the profiler gpuprof from a program\n"
+           ".SH SYNOPSIS\n.nf\n.B #include <gpuprof.h>\n.PP\n");
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        printf(".B %s\n", functions[i].prototype);
+    printf(".fi\n.SH DESCRIPTION\n");
+    roff_text(
+        "The header is for C and C++. There is nothing to link (before glibc 2.34: -ldl). Without "
+        "gpuprof each call costs a load and a branch. Texts are UTF-8, copied, and cut at "
+        "4096 bytes; NULL is an empty text. Any thread may call any function. None starts a "
+        "recording.");
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        roff_item(functions[i].prototype, functions[i].text);
+    roff_item("GPUPROF_H_VERSION", "A number that grows when the header declares more.");
+    printf(".SH EXAMPLES\n.nf\n"
+           "for (uint64_t i = 0; i < steps; i++) {\n    gpuprof_step(i);\n"
+           "    gpuprof_range_push(\"forward\");\n    forward();\n    gpuprof_range_pop();\n}\n"
+           ".fi\n.SH ENVIRONMENT\n");
+    roff_text("GPUPROF_START_PAUSED=1 begins as if gpuprof_stop() had been called.");
+    printf(".SH FILES\n");
+    roff_text("gpuprof.pc tells pkg-config the header's folder.");
+    printf(".SH \"EXIT STATUS\"\n");
+    roff_text("No function ends the program.");
     printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
     return standard_output_end();
 }
 
+/* Begins the page of a verb or a topic. */
+static void roff_head(const char *name, const char *section, const char *about)
+{
+    printf(".TH GPUPROF\\-%s %s \"gpuprof %s\"\n.SH NAME\ngpuprof\\-%s \\- ", name, section,
+           GPUPROF_RELEASE, name);
+    roff_text(about);
+}
+
+static enum exit_code roff_end(void)
+{
+    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
+    return standard_output_end();
+}
+
+static enum exit_code manual_of_verb(const struct verb *verb)
+{
+    roff_head(verb->name, "1 \"\"", verb->help);
+    printf(".SH SYNOPSIS\n.B gpuprof %s\n", verb->name);
+    roff_synopsis(verb);
+    printf("\n.SH OPTIONS\n");
+    roff_verb(verb, true);
+    return roff_end();
+}
+
 static enum exit_code manual_of_topic(const struct verb *const *verbs, const struct topic *topic)
 {
-    printf(".TH GPUPROF\\-%s 7 \"\" \"gpuprof %s\" \"Miscellaneous\"\n", topic->name,
-           GPUPROF_RELEASE);
-    printf(".SH NAME\ngpuprof\\-%s \\- ", topic->name);
-    roff_text(topic->title);
+    roff_head(topic->name, "7 \"\"", topic->title);
     printf(".SH DESCRIPTION\n");
     if (*topic->about)
         roff_text(topic->about);
     topic_each(topic, &(struct topic_rows){verbs, roff_item, roff_column});
-    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
+    return roff_end();
+}
+
+static enum exit_code manual_of_all(const struct verb *const *verbs)
+{
+    printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
+    printf(".SH NAME\ngpuprof \\- record the CUDA calls of a program\n"
+           ".SH SYNOPSIS\n.B gpuprof\nVERB [OPTIONS] ...\n"
+           ".SH DESCRIPTION\n" INTRO_TEXT "\n.SH VERBS\n");
+    for (const struct verb *const *verb = verbs; *verb; verb++) {
+        if ((*verb)->takes & VERB_OLD)
+            continue;
+        printf(".SS \"gpuprof %s ", (*verb)->name);
+        roff_synopsis(*verb);
+        printf("\"\n");
+        roff_text((*verb)->help);
+        roff_verb(*verb, false);
+    }
+    roff_settings(verbs[0]);
+    roff_sections();
+    printf(".SH \"SEE ALSO\"\n");
+    for (; *verbs; verbs++)
+        if ((*verbs)->run && !((*verbs)->takes & VERB_OLD))
+            printf(".BR gpuprof\\-%s (1),\n", (*verbs)->name);
+    for (const struct topic *topic = topics; topic->name; topic++)
+        printf(".BR gpuprof\\-%s (7),\n", topic->name);
+    printf(".BR gpuprof.h (3)\n");
     return standard_output_end();
 }
 
 static enum exit_code manual(const struct options *options)
 {
     const char *of = options->path_count ? options->paths[0] : NULL;
-    const struct verb *verb = of ? find_verb(options->verbs, of) : NULL;
-    bool of_header = of && strcmp(of, "gpuprof.h") == 0;
+    const struct verb *verb = of ? verb_find(options->verbs, of) : NULL;
     const struct topic *topic = of && !verb ? topic_find(of) : NULL;
-    bool is_known = verb || topic || of_header;
-    if (options->path_count > is_known)
-        return is_known ? usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
-                                      options->paths[1])
-                        : verb_unknown(options->verbs, "manual: ", of);
-    if (is_known)
-        return verb    ? manual_of_verb(verb)
-               : topic ? manual_of_topic(options->verbs, topic)
-                       : manual_of_header();
-    printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
-    printf(".SH NAME\ngpuprof \\- record the CUDA calls of a program\n"
-           ".SH SYNOPSIS\n.B gpuprof run\n[OPTIONS] [\\-\\-] PROGRAM [ARGUMENTS]\n.br\n"
-           ".B gpuprof merge\nDIR \\-o trace.json\n.br\n.B gpuprof report\nDIR\n.br\n"
-           ".B gpuprof flame\nDIR \\-o flame.svg\n"
-           ".SH DESCRIPTION\n");
-    roff_text(intro);
-    printf(".SH VERBS\n");
-    for (const struct verb *const *each = options->verbs; *each; each++)
-        if (!((*each)->takes & VERB_OLD))
-            roff_verb(*each);
-    roff_settings();
-    roff_sections();
-    printf(".SH \"SEE ALSO\"\n");
-    for (const struct verb *const *each = options->verbs; *each; each++)
-        if ((*each)->run && !((*each)->takes & VERB_OLD))
-            printf(".BR gpuprof\\-%s (1),\n", (*each)->name);
-    for (const struct topic *each = topics; each->name; each++)
-        printf(".BR gpuprof\\-%s (7),\n", each->name);
-    printf(".BR gpuprof.h (3)\n");
-    return standard_output_end();
+    bool of_header = of && strcmp(of, "gpuprof.h") == 0;
+    if (of && !verb && !topic && !of_header)
+        return verb_unknown(options->verbs, "manual: ", of);
+    if (options->path_count > 1)
+        return usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
+                           options->paths[1]);
+    return verb        ? manual_of_verb(verb)
+           : topic     ? manual_of_topic(options->verbs, topic)
+           : of_header ? manual_of_header()
+                       : manual_of_all(options->verbs);
 }
 
 VERB_IS(manual, manual, NULL, VERB_NO_OWN, VERB_MORE, "[VERB|TOPIC|gpuprof.h]",
@@ -348,23 +325,3 @@ VERB_IS(manual, manual, NULL, VERB_NO_OWN, VERB_MORE, "[VERB|TOPIC|gpuprof.h]",
         {PART_EXAMPLE, "gpuprof manual run | man -l -", "read the page of a verb, gpuprof-run(1)"},
         {PART_EXAMPLE, "gpuprof manual gpuprof.h | man -l -", "read the page of the header"},
         {PART_STATUS, "0", "it was printed"});
-
-static const struct option help_own[] = {
-    {0, "help-all", NULL, .take = option_flag, .at = 0, "Print all options of the verb"},
-    {0},
-};
-
-VERB_IS(help, help, help_own, VERB_OWN(bool, false), VERB_MORE, "[VERB|TOPIC|TABLE|FINDING]",
-        "explain a verb, a topic, the columns of a table, or a finding",
-        {PART_EXAMPLE, "gpuprof help run --help-all", "print all options of run"},
-        {PART_EXAMPLE, "gpuprof help idle", "print the columns of the table idle"},
-        {PART_EXAMPLE, "gpuprof help sync-in-loop", "explain this finding"},
-        {PART_STATUS, "0", "it was printed"});
-
-/* Run by the front command (scripts/gpuprof). */
-VERB_IS(demo, NULL, NULL, VERB_NO_OWN, 0, "[DIR]",
-        "record a small program on a simulated CUDA, without a GPU, and show its report",
-        {PART_EXAMPLE, "gpuprof demo", "record into a new folder, named by the time"},
-        {PART_EXAMPLE, "gpuprof demo data", "record into this folder"},
-        {PART_FILE, "gpuprof.demo.TIME/", "the data folder, with trace.json in it"},
-        {PART_STATUS, "0", "it was recorded and reported"});

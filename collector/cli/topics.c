@@ -162,7 +162,7 @@ static void each_limit(const struct topic_rows *rows)
 
 static void each_tuning(const struct topic_rows *rows)
 {
-    each_setting(HELP_TUNING, true, rows->item);
+    each_option(rows->verbs[0], HELP_TUNING, true, rows->item);
 }
 
 #define PAIRS(list) .pairs = (list), .pair_bytes = sizeof(list)

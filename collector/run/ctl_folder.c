@@ -175,9 +175,9 @@ bool ctl_process_is_named(const struct ctl_process *p, const struct ctl_options 
 }
 
 const struct option ctl_options[] = {
-    {0, "pid", "N", OPTION_NUMBER(struct ctl_options, pid, 1, INT32_MAX, "is not a number"),
+    {0, "pid", "N", OPTION_NUMBER(struct ctl_options, pid, INT32_MAX, "is not a number"),
      "Select the process with this pid, as seen inside its container"},
-    {0, "rank", "N", OPTION_NUMBER(struct ctl_options, rank, 0, INT32_MAX, "is not a number"),
+    {0, "rank", "N", OPTION_NUMBER(struct ctl_options, rank, INT32_MAX, "is not a number"),
      "Select the processes of this rank"},
     {0, "timeout", "SECONDS", OPTION_OWN(option_seconds, struct ctl_options, timeout),
      "Wait this long for answers; default: 10"},

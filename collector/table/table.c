@@ -23,7 +23,7 @@ const struct option table_options[] = {
      "processes and times in ascending order",
      .parts = TABLE_ROWS, .in = HELP_SHOW},
     {0, "limit", "N",
-     OPTION_NUMBER(struct table_options, limit, 0, UINT64_MAX, "is not a number of rows"),
+     OPTION_NUMBER(struct table_options, limit, UINT64_MAX, "is not a number of rows"),
      "Show at most N rows of each table, and the number of rows left out", .parts = TABLE_ROWS,
      .in = HELP_SHOW},
     {0, "full", NULL, OPTION_FLAG(struct table_options, is_full),

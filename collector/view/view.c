@@ -483,7 +483,7 @@ static enum exit_code view_run(const struct options *options)
 }
 
 static const struct option own_options[] = {
-    {0, "port", "N", OPTION_NUMBER(struct view_options, port, 0, PORT_MAX, "is not a port number"),
+    {0, "port", "N", OPTION_NUMBER(struct view_options, port, PORT_MAX, "is not a port number"),
      "Serve on this port of 127.0.0.1; default: a free one"},
     {0, "open", NULL, OPTION_FLAG(struct view_options, open), "Start the browser with xdg-open"},
     {OPTIONS_OF(read_options, READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS | READ_STRICT |
