@@ -43,7 +43,7 @@ def calls_of(trace):
     (["merge", "--output=", "x"], "merge: --output= needs a value: FILE"),
     (["merge", "--blocks", "x"], "unknown option '--blocks'"),
     (["report", "--port=3", "x"],
-     "unknown option '--port=3' (it is an option of another verb); try"),
+     "unknown option '--port=3' (it is an option of 'gpuprof view'); try"),
     (["report", "--backtrace=sync", "x"],
      "'--backtrace=sync' (it is an option of 'gpuprof run'); try"),
     (["dump", "-o", "x", "y"], "dump: unknown option '-o'"),
