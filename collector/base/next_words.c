@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json_text.h"
 #include "base/text.h"
@@ -61,19 +60,6 @@ void next_words_init(struct next_words *w, const char *command, char *const *pat
             return;
 }
 
-/* Returns true if the shell would find the program. */
-static bool next_words_is_there(const char *program)
-{
-    const char *folder = getenv("PATH");
-    char path[PATH_MAX];
-    bool is_found = strchr(program, '/') != NULL;
-    for (; !is_found && folder; folder = strchr(folder, ':') ? strchr(folder, ':') + 1 : NULL) {
-        snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(folder, ":"), folder, program);
-        is_found = access(path, X_OK) == 0;
-    }
-    return is_found;
-}
-
 void next_words_add_option(struct next_words *w, const char *name, const char *value,
                            bool is_setting)
 {
@@ -93,7 +79,7 @@ void next_words_add_option(struct next_words *w, const char *name, const char *v
 
 bool next_words_add_argument(struct next_words *w, const char *word)
 {
-    return (w->program || next_words_is_there(word)) && add_word(&w->program, "", word);
+    return add_word(&w->program, "", word);
 }
 
 void next_words_set_program(struct next_words *w, const char *arguments, char separator)

@@ -4,7 +4,7 @@
  * the command as it was called, the recordings with the current selection's options, and the
  * recorded program with the options it was recorded with. Options that the line has itself stay. A
  * word stays as it is if its value is unknown, longer than NEXT_BYTES_MAX or has characters that a
- * terminal hides; PROGRAM also if it cannot be found.
+ * terminal hides.
  */
 #ifndef GPUPROF_COLLECTOR_NEXT_WORDS_H
 #define GPUPROF_COLLECTOR_NEXT_WORDS_H
