@@ -31,27 +31,20 @@ const char json_triples[4 * 1000 + 1] = ONES("00", "\2") TENS("0", "\1") HUNDRED
  * it is invalid. U+0080 to U+009F count as invalid: terminals obey them. */
 static size_t utf8_length(const uint8_t *p, size_t length)
 {
-    static const struct {
-        uint8_t first_low, first_high, second_low, second_high, length;
-    } rows[] = {
-        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2},
-        {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
-        {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (p[0] < rows[i].first_low || p[0] > rows[i].first_high)
-            continue;
-        if (rows[i].length > length)
+    static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
+    unsigned bytes = p[0] < 0x80   ? 1
+                     : p[0] < 0xc2 ? 0
+                     : p[0] < 0xe0 ? 2
+                     : p[0] < 0xf0 ? 3
+                     : p[0] < 0xf5 ? 4
+                                   : 0;
+    uint32_t code = p[0] & (0x7fu >> bytes);
+    for (unsigned i = 1; i < bytes; i++) {
+        if (i == length || (p[i] & 0xc0) != 0x80)
             return 0;
-        if (rows[i].length > 1 && (p[1] < rows[i].second_low || p[1] > rows[i].second_high))
-            return 0;
-        for (size_t k = 2; k < rows[i].length; k++)
-            if (p[k] < 0x80 || p[k] > 0xbf)
-                return 0;
-        return rows[i].length;
+        code = code << 6 | (p[i] & 0x3fu);
     }
-    return 0;
+    return code < least[bytes] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff ? 0 : bytes;
 }
 
 /* Copies the UTF-8 sequence at p[*at], or U+FFFD for an invalid byte. */
@@ -166,14 +159,16 @@ void json_printf(FILE *out, const char *format, ...)
     va_end(list);
 }
 
-/* Likewise, but also replaces what a terminal may obey: controls and bidirectional marks. */
+/* Likewise, but also replaces what a terminal may obey (controls and bidirectional marks), and what
+ * XML forbids (U+FFFE and U+FFFF). */
 static char *copy_clean(char *out, const uint8_t *p, size_t *at, size_t length)
 {
     const uint8_t *c = p + *at;
     bool is_control = (c[0] < ' ' && c[0] != '\t' && c[0] != '\n') || c[0] == 0x7f;
-    bool is_mark = length - *at >= 3 && c[0] == 0xe2 &&
-                   ((c[1] == 0x80 && c[2] >= 0xaa && c[2] <= 0xae) ||
-                    (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+    bool is_mark =
+        length - *at >= 3 && ((c[0] == 0xe2 && c[1] == 0x80 && c[2] >= 0xaa && c[2] <= 0xae) ||
+                              (c[0] == 0xe2 && c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9) ||
+                              (c[0] == 0xef && c[1] == 0xbf && c[2] >= 0xbe));
     if (!is_control && !is_mark)
         return copy_sequence(out, p, at, length);
     *at += is_mark ? 3 : 1;
@@ -203,11 +198,7 @@ char *xml_escape(char *out, const char *text, size_t length)
             out = stpcpy(out, entities[p[at++]]);
             continue;
         }
-        char *sequence = out;
         out = copy_clean(out, p, &at, length);
-        if (out - sequence == 3 &&
-            (memcmp(sequence, "\xef\xbf\xbe", 3) == 0 || memcmp(sequence, "\xef\xbf\xbf", 3) == 0))
-            stpcpy(sequence, REPLACEMENT);
     }
     return out;
 }
