@@ -174,38 +174,25 @@ static const struct {
     {"WHO MADE THE CALLS",
      "Slow calls, and those selected by \\-\\-backtrace, have stacks. gpuprof flame draws them; "
      "gpuprof report \\-\\-by=stack and \\-\\-by=python\\-line show them as tables. A call counts "
-     "for its innermost Python line, and under \"all\" once for each line that led to it. GPU time "
-     "is that of the work that a call launched. Traces have each stack as sf and stackFrames, and "
-     "as a text argument.\n.PP\nSome frames are marks in brackets. [borrowed: ...]: the frames "
-     "around it are the stack of the thread that waits for this one, as with PyTorch\\(aqs "
-     "autograd threads. [range NAME]: a Python thread without Python frames, inside this range. "
-     "[cut: ...]: deeper frames were not kept.\n.PP\nNative frames are resolved when they are "
-     "read: in the recorded files if their build id is unchanged, in their debug files "
-     "(.gnu_debuglink, .build\\-id), below \\-\\-symbols, and at DEBUGINFOD_URLS. Others are shown "
-     "as module+offset."},
-    {"STEPS",
-     "gpuprof report \\-\\-table=steps,phases shows where the time of each step went, and how "
-     "the slowest step differs. \\-\\-step\\-by and \\-\\-step\\-range choose the steps; traces "
-     "have the same. PyTorch\\(aqs labels need gpuprof run \\-\\-pytorch=names."},
+     "for its innermost Python line, and under \"all\" once for each line that led to it. Traces "
+     "have each stack as sf and stackFrames, and as a text argument.\n.PP\nNative frames are "
+     "resolved when they are read: in the recorded files if their build id is unchanged, in their "
+     "debug files (.gnu_debuglink, .build\\-id), below \\-\\-symbols, and at DEBUGINFOD_URLS. "
+     "Others are shown as module+offset."},
     {"TRACES OF RANKS",
      "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, for "
      "HTA and TensorBoard. Processes without GPU work, or that share a rank with one that has "
      "some, go to DIR/others. With \\-o x.zip the files are members of an archive, which "
      "Perfetto opens as one trace. All of them share their time zero."},
     {"WHAT CANNOT BE RECORDED",
-     "Statically linked programs, setuid programs, and programs that clear LD_PRELOAD."},
+     "Statically linked programs, setuid programs, and programs that clear LD_PRELOAD.\n.PP\n"
+     "GUIDE.md explains tasks step by step, and answers.md the rules behind answers."},
 };
 
 static void roff_sections(void)
 {
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
         printf(".SH \"%s\"\n%s\n", sections[i].title, sections[i].text);
-    printf(".SH \"THE REPORT AS CSV\"\n");
-    roff_text(
-        "Each table has the columns of its JSON rows. Numbers are plain, in the unit that ends the "
-        "column's name; an unknown value is an empty cell. One table (--table=NAME) is a heading "
-        "and its rows. Several tables are blocks: a line '# NAME', the heading, the rows, and an "
-        "empty line. With -o DIR each table is a file, DIR/NAME.csv.");
     printf(".SH \"EXIT STATUS\"\n");
     topic_each(topic_find("exit-status"), &(struct topic_rows){.item = roff_item});
 }
