@@ -23,9 +23,6 @@ static void message_print_line(const char *format, va_list list)
 {
     char text[MESSAGE_BYTES_MAX];
     vsnprintf(text, sizeof text, format, list);
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
     char *clean = json_line(text); /* valid UTF-8 without terminal controls */
     fprintf(stderr, "gpuprof: %s\n", clean ? clean : "out of memory");
     free(clean);

@@ -17,7 +17,7 @@ enum exit_code {
 
 #define RECORDING_ADVICE "; name a data folder that 'gpuprof run' wrote, or a .gpuprof file in one"
 
-/* Prints one line and its newline; control characters become '?'. */
+/* Prints one line and its newline; control characters are replaced. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same for a wrong option or argument. Returns EXIT_USAGE, so that callers can return it. */

@@ -27,14 +27,9 @@ static enum exit_code take_symbols(const struct given *g)
 {
     struct stat status;
     g->all->symbols = g->value;
-    if (strcmp(g->value, SYMBOLS_OFF) == 0)
-        return EXIT_OK;
-    errno = stat(g->value, &status) < 0 ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
-    return errno
-               ? usage_error(
-                     "%s: --symbols: %s: %s; name a folder with binaries or debug files, or 'none'",
-                     g->all->verb->name, g->value, strerror(errno))
-               : EXIT_OK;
+    bool is_folder = stat(g->value, &status) == 0 && S_ISDIR(status.st_mode);
+    return option_end(g, is_folder || strcmp(g->value, SYMBOLS_OFF) == 0,
+                      "is not a folder with binaries or debug files, nor 'none'");
 }
 
 static enum exit_code take_against(const struct given *g)

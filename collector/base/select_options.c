@@ -18,17 +18,6 @@ static const char *const kind_words[SELECT_KINDS] = {
     "gpu_memcpy", "gpu_memset", "gpu_graph", "cuda_sync", "overhead", "memory", "range",
     "mark",       "operator",   "library",   "sample",    "os",       "gil",    "gc"};
 
-/* Words that stand for several kinds. */
-static const struct {
-    const char *word;
-    uint32_t kinds;
-} kind_groups[] = {
-    {"call", 1u << SELECT_LAUNCH | 1u << SELECT_ALLOC | 1u << SELECT_COPY | 1u << SELECT_SYNC |
-                 1u << SELECT_GRAPH | 1u << SELECT_OTHER},
-    {"work",
-     1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN},
-};
-
 /* Parses plain digits and moves *text behind them. */
 static bool select_options_read_number(const char **text, uint64_t *number)
 {
@@ -87,14 +76,11 @@ static const char *read_steps(const struct given *g)
 
 static uint32_t kinds_of(const char *word, size_t length)
 {
-    uint32_t kinds = 0;
+    const uint32_t calls = (1u << SELECT_KERNEL) - 1, work = (1u << SELECT_WAIT) - 1 - calls;
     for (unsigned i = 0; i < SELECT_KINDS; i++)
         if (word_is(word, length, kind_words[i]))
-            kinds |= 1u << i;
-    for (unsigned i = 0; i < sizeof kind_groups / sizeof kind_groups[0]; i++)
-        if (word_is(word, length, kind_groups[i].word))
-            kinds |= kind_groups[i].kinds;
-    return kinds;
+            return 1u << i;
+    return word_is(word, length, "call") ? calls : word_is(word, length, "work") ? work : 0;
 }
 
 const char *select_kind_word(enum select_kind kind)

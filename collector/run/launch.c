@@ -340,10 +340,6 @@ static void launch_report(struct launch *l)
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
         message("the summary was cut short; for all of it: %s report %s", l->command, word);
     message("data in %s", l->out_shown);
-    if (l->earlier_count)
-        message("the figures cover this run only; '%s report %s' includes the earlier recordings "
-                "in the folder, too: %u",
-                l->command, word, l->earlier_count);
     message("next: %s report %s; %s merge %s -o trace.json", l->command, word, l->command, word);
 }
 

@@ -302,12 +302,9 @@ enum exit_code environment_name_folder(const char *program, char *out, size_t ca
     char when[32];
     struct tm broken_down;
     time_t now = time(NULL);
-    const char *slash = strrchr(program, '/');
-    snprintf(name, sizeof name, "%s", slash ? slash + 1 : program);
-    for (char *p = name; *p; p++) {
-        if ((unsigned char)*p <= ' ' || *p == 0x7f)
-            *p = '_';
-    }
+    snprintf(name, sizeof name, "%s", basename(program));
+    for (char *p = name; *p; p++)
+        *p = (unsigned char)*p <= ' ' || *p == 0x7f ? '_' : *p;
     localtime_r(&now, &broken_down);
     strftime(when, sizeof when, "%Y%m%d-%H%M%S", &broken_down);
     int length = snprintf(path, sizeof path, "gpuprof.%s.%s", name, when);
