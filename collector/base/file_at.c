@@ -108,19 +108,14 @@ const char *file_unnamed_folder(void)
     return folder && folder[0] ? folder : "/tmp";
 }
 
-/* Without O_TMPFILE support, creates a named file and unlinks it at once. */
 int file_unnamed(void)
 {
-    const char *folder = file_unnamed_folder();
     char path[PATH_BYTES_MAX];
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    if (snprintf(path, sizeof path, "%s/gpuprof-XXXXXX", folder) >= (int)sizeof path) {
+    if (snprintf(path, sizeof path, "%s/gpuprof-XXXXXX", file_unnamed_folder()) >= PATH_BYTES_MAX) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    fd = mkostemp(path, O_CLOEXEC);
+    int fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0)
         unlink(path);
     return fd;

@@ -80,7 +80,7 @@ bool check_result_set(struct check_result *f, enum check_state state, const char
 #define limited(f, advice, ...) check_result_set(f, CHECK_LIMITED, advice, __VA_ARGS__)
 #define broken(f, advice, ...)  check_result_set(f, CHECK_BROKEN, advice, __VA_ARGS__)
 
-/* machine_checks.c; the last three do not apply without --sample, --gaps and --os */
+/* checks.c; the last three do not apply without --sample, --gaps and --os */
 check_fn check_library, check_settings, check_kernel, check_libc, check_memory, check_live_folder,
     check_container, check_sample, check_gaps, check_os;
 
@@ -89,7 +89,7 @@ check_fn check_driver, check_cupti, check_client, check_counters, check_device;
 /* Takes at most 20 seconds. */
 void gpu_probe_take(struct target *p);
 
-/* program_checks.c: they do not apply without a program */
+/* They do not apply without a program */
 check_fn check_program, check_preload, check_runtime, check_sanitizer, check_python, check_torch;
 /* Sets *minor if it is the file name of a CPython 3 or its library: "libpython3.13t.so.1.0". */
 void program_python_version(const char *name, unsigned *minor);
