@@ -94,8 +94,7 @@ void key_map_remove(struct key_map *m, struct key key)
     assert(!key_map_get(m, key));
 }
 
-/* ---- sets of numbers
- * ------------------------------------------------------------------------------ */
+/* ---- sets of numbers ------------------------------------------------------------------------- */
 
 #define SLOTS_FIRST 64 /* power of two */
 

@@ -55,23 +55,19 @@ static const char *read_list(const struct given *g)
 /* Parses "5", "5:8", "5:" or ":8". */
 static const char *read_steps(const struct given *g)
 {
-    static const char no_steps[] =
-        "is not a step or a range A:B; B is not included, so 4:8 is steps 4 to 7";
     struct select_request *w = &g->all->select;
     const char *text = g->value;
+    w->has_steps = true;
     w->step_first = 0;
     w->step_end = UINT64_MAX;
-    bool has_first = select_options_read_number(&text, &w->step_first);
-    w->has_steps = true;
-    if (has_first && !*text) {
+    bool has_first = select_options_read_number(&text, &w->step_first), is_span = *text == ':';
+    text += is_span;
+    bool has_end = is_span && select_options_read_number(&text, &w->step_end);
+    if (!is_span)
         w->step_end = w->step_first + 1;
-        return NULL;
-    }
-    if (*text++ != ':' || (!has_first && !*text))
-        return no_steps;
-    if (*text && (!select_options_read_number(&text, &w->step_end) || *text))
-        return no_steps;
-    return w->step_end > w->step_first ? NULL : no_steps;
+    return !*text && (has_first || has_end) && w->step_end > w->step_first
+               ? NULL
+               : "is not a step or a range A:B; B is not included, so 4:8 is steps 4 to 7";
 }
 
 static uint32_t kinds_of(const char *word, size_t length)

@@ -176,8 +176,7 @@ VERB_IS(doctor, doctor_run, own_options, VERB_OWN(struct doctor_options, 0), TAK
          "LD_LIBRARY_PATH, PYTHONPATH, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_VISIBLE_DEVICES",
          "read as the program and its container will read them"},
         {PART_FILE, "/proc, /dev/shm, site-packages/torch/version.py", "read; nothing is written"},
-        {PART_STATUS, "0", "nothing is broken"}, {PART_STATUS, "1", "input or output failed"},
-        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"},
+        {PART_STATUS, "0", "nothing is broken"},
         {PART_STATUS, "4",
          "something is broken: nothing, or nothing that matters, would be "
          "recorded"});

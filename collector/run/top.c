@@ -458,5 +458,4 @@ VERB_IS(top, top_run, own_options,
          "write a file for Prometheus, replaced every 15 seconds"},
         {PART_FILE, "DIR/control", "the requests; DIR/*.status: the answers"},
         {PART_STATUS, "0", "all processes have ended, or --once is done"},
-        {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or no such process records there now"});
