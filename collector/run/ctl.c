@@ -17,6 +17,7 @@
 #include "base/message.h"
 #include "base/moment.h"
 #include "base/text.h"
+#include "file/live_file.h"
 #include "output/output.h"
 #include "rank.h"
 #include "run/ctl_folder.h"
@@ -161,14 +162,18 @@ static void enrol(struct ctl *c)
     }
 }
 
+/* Looks for answers. Returns whether all have answered or ended. */
 static bool look_at_all(struct ctl *c)
 {
     bool is_all = true;
     for (size_t i = 0; i < c->folder.count; i++) {
         struct ctl_process *p = &c->folder.processes[i];
-        if (!p->is_meant)
+        if (!p->is_meant || p->has_answered || p->has_ended)
             continue;
-        ctl_process_look(p);
+        bool is_read = ctl_process_read(p);
+        for (unsigned k = 0; is_read && k < p->status.count; k++)
+            p->has_answered |= p->status.answered[k] == p->command;
+        p->has_ended = !p->has_answered && live_owner(&p->header) == LIVE_OWNER_ENDED;
         is_all &= p->has_answered || p->has_ended;
     }
     return is_all;

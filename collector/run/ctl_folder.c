@@ -107,17 +107,6 @@ bool ctl_process_read(struct ctl_process *p)
     return true;
 }
 
-void ctl_process_look(struct ctl_process *p)
-{
-    if (p->has_answered || p->has_ended)
-        return;
-    if (ctl_process_read(p))
-        for (unsigned i = 0; i < p->status.count; i++)
-            p->has_answered |= p->status.answered[i] == p->command;
-    if (!p->has_answered)
-        p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
-}
-
 static int ctl_folder_write_file(const char *path, const struct control_text *text)
 {
     struct new_file file;

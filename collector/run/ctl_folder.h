@@ -63,9 +63,6 @@ bool ctl_process_is_named(const struct ctl_process *p, const struct ctl_options 
 /* Reads its status file. True: it is of this process. */
 bool ctl_process_read(struct ctl_process *p);
 
-/* Reads its status, unless it has answered or ended; updates has_answered and has_ended. */
-void ctl_process_look(struct ctl_process *p);
-
 /* Writes the commands to the control file, unless they are there: two instances may write it at the
  * same time. Returns 0, GPUPROF_IO (errno), or GPUPROF_NOT_OURS if the file there is no control
  * file. */
