@@ -47,31 +47,20 @@ void histogram_move(struct histogram *to, struct histogram *from, uint64_t *rows
     histogram_release(from);
 }
 
-static uint64_t middle_at(const struct histogram *h, double fraction)
-{
-    assert(fraction >= 0 && fraction <= 1);
-    if (!h->count)
-        return 0;
-    double exact = fraction * (double)h->count;
-    uint64_t rank = (uint64_t)exact;
-    rank += (double)rank < exact; /* round up: the smallest value that reaches the fraction */
-    rank = rank < 1 ? 1 : rank > h->count ? h->count : rank;
-    uint64_t seen = 0;
-    for (unsigned row = 0; row < HISTOGRAM_ROWS; row++) {
-        for (unsigned bucket = 0; h->rows[row] && bucket < HISTOGRAM_BUCKETS; bucket++) {
-            seen += h->rows[row][bucket];
-            if (seen < rank)
-                continue;
-            return histogram_bucket_begin(row, bucket) + (row > 1 ? (1ull << (row - 1)) / 2 : 0);
-        }
-    }
-    return 0;
-}
-
 uint64_t histogram_quantile(const struct histogram *h, double fraction, uint64_t least,
                             uint64_t most)
 {
-    uint64_t value = middle_at(h, fraction);
-    value = value > least || !h->count ? value : least;
-    return value < most ? value : most;
+    assert(fraction >= 0 && fraction <= 1);
+    double exact = fraction * (double)h->count;
+    uint64_t rank = (uint64_t)exact, seen = 0, value = 0;
+    rank += (double)rank < exact; /* round up: the smallest value that reaches the fraction */
+    rank = rank < 1 ? 1 : rank > h->count ? h->count : rank;
+    if (!h->count)
+        return 0;
+    for (unsigned row = 0; seen < rank && row < HISTOGRAM_ROWS; row++)
+        for (unsigned i = 0; h->rows[row] && seen < rank && i < HISTOGRAM_BUCKETS; i++) {
+            seen += h->rows[row][i];
+            value = histogram_bucket_begin(row, i) + (row > 1 ? (1ull << (row - 1)) / 2 : 0);
+        }
+    return value < least ? least : value < most ? value : most;
 }

@@ -30,14 +30,13 @@ void spool_release(struct spool *s)
     *s = (struct spool){.fd = -1};
 }
 
-static int save(struct spool *s, uint64_t block, const void *data, uint64_t count)
+static int save(struct spool *s, uint64_t block, const void *data)
 {
     if (s->fd < 0 && (s->fd = file_unnamed()) < 0)
         return GPUPROF_SPOOL;
-    s->saved = s->saved > block + count ? s->saved : block + count;
-    return file_write_at(s->fd, block * block_bytes(s), data, count * block_bytes(s)) < 0
-               ? GPUPROF_SPOOL
-               : 0;
+    s->saved = s->saved > block ? s->saved : block + 1;
+    return file_write_at(s->fd, block * block_bytes(s), data, block_bytes(s)) < 0 ? GPUPROF_SPOOL
+                                                                                  : 0;
 }
 
 /* A block that was never saved has no items yet. */
@@ -75,7 +74,7 @@ static struct spool_slot *spool_slot_of(struct spool *s, uint64_t block, int *er
         *error = GPUPROF_NO_MEMORY;
         return NULL;
     }
-    if (slot->filled && slot->changed && (*error = save(s, slot->block, slot->data, 1)) < 0)
+    if (slot->filled && slot->changed && (*error = save(s, slot->block, slot->data)) < 0)
         return NULL;
     slot->filled = false;
     slot->changed = false;
@@ -92,28 +91,20 @@ struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error)
     return s->last = spool_slot_of(s, block, error);
 }
 
-int spool_append(struct spool *s, const void *item)
-{
-    int error = 0;
-    void *place = spool_at(s, s->count, true, &error);
-    if (!place)
-        return error;
-    memcpy(place, item, s->item_bytes);
-    s->count++;
-    return 0;
-}
-
 int spool_append_several(struct spool *s, const void *items, uint32_t count)
 {
-    const char *next = items;
+    const uint64_t block = 1ull << s->block_shift;
     int error = 0;
-    while (error == 0 && count > 0) {
-        uint64_t blocks = s->count & ((1ull << s->block_shift) - 1) ? 0 : count >> s->block_shift;
-        uint32_t done = blocks ? (uint32_t)(blocks << s->block_shift) : 1;
-        error = blocks ? save(s, s->count >> s->block_shift, next, blocks) : spool_append(s, next);
-        s->count += blocks ? done : 0;
-        next += done * s->item_bytes;
-        count -= done;
+    for (const char *next = items; count > 0;) {
+        uint64_t room = block - (s->count & (block - 1));
+        uint32_t some = count < room ? count : (uint32_t)room;
+        void *place = spool_at(s, s->count, true, &error);
+        if (!place)
+            return error;
+        memcpy(place, next, some * s->item_bytes);
+        s->count += some;
+        next += some * s->item_bytes;
+        count -= some;
     }
-    return error;
+    return 0;
 }

@@ -56,10 +56,12 @@ static inline void *spool_at(struct spool *s, uint64_t index, bool change, int *
     return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
 }
 
-/* Appends a copy of the item. Returns 0, GPUPROF_NO_MEMORY or GPUPROF_SPOOL. */
-int spool_append(struct spool *s, const void *item);
-
-/* The same for `count` items that are not needed soon: whole blocks go straight to the file. */
+/* Appends copies of the items. Returns 0, GPUPROF_NO_MEMORY or GPUPROF_SPOOL. */
 int spool_append_several(struct spool *s, const void *items, uint32_t count);
+
+static inline int spool_append(struct spool *s, const void *item)
+{
+    return spool_append_several(s, item, 1);
+}
 
 #endif
