@@ -77,8 +77,6 @@ void array_sort_whole(uint64_t *list, size_t count);
 /* Sorts the list too and returns the middle number; `count` > 0. */
 double array_median(double *list, uint32_t count);
 
-/* Comparing numbers and times. */
-
 static inline uint64_t min_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;

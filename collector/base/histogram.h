@@ -24,11 +24,9 @@ void histogram_release(struct histogram *h);
 /* Returns a bucket of a new row, or of the first one if *rows_left is 0. NULL: no memory. */
 uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uint64_t *rows_left);
 
-/*
- * Counts `value` `weight` times. A new row is taken from *rows_left, which histograms may share. If
+/* Counts `value` `weight` times. A new row is taken from *rows_left, which histograms may share. If
  * none is left, the lowest existing row counts it; the first row is always made. Returns 0 or
- * GPUPROF_NO_MEMORY.
- */
+ * GPUPROF_NO_MEMORY. */
 static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t weight,
                                 uint64_t *rows_left)
 {

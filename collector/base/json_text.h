@@ -37,41 +37,34 @@ char *json_string(const char *text, size_t length);
 /* Prints `before`, then the text as a JSON string, or null if it is NULL or memory is short. */
 void json_put(const char *before, const char *text, FILE *out);
 
-/*
- * Prints JSON like fprintf, but %s is a JSON string or null (NULL), and a real number that is not
- * finite is null. Of the rest it knows %u, %d, %f and %g, with lengths and a precision. The second
- * function prints strings by `put`, which gets a text or NULL.
- */
+/* Print JSON like fprintf, but %s is a JSON string or null (NULL), and a real number that is not
+ * finite is null. They know %u, %d, %f and %g, too, with lengths and a precision. The second prints
+ * strings by `put`, which gets a text or NULL. */
 typedef void json_put_fn(const char *text, FILE *out);
 void json_printf(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void json_vprintf(FILE *out, json_put_fn *put, const char *format, va_list list)
     __attribute__((format(printf, 3, 0)));
 
-/* Returns `text` in new memory as valid UTF-8, without bidirectional marks or control characters
- * other than tab and newline. NULL: no memory. */
+/* Returns `text` in new memory as valid UTF-8, without bidirectional marks, control characters
+ * other than tab and newline, and what XML forbids. NULL: no memory. */
 char *json_clean(const char *text, size_t length);
 
 /* The same on one line, for people: tabs and newlines become spaces. */
 char *json_line(const char *text);
 char *line_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/*
- * Escapes `text` for an element or attribute of XML or HTML. Always writes valid UTF-8: U+FFFD
- * replaces what XML forbids and what json_clean removes. Writes at most XML_ESCAPE_BYTES_MAX bytes
- * per byte of `text`.
- */
+/* Escapes `text` for an element or attribute of XML or HTML, cleaned as by json_clean. Writes at
+ * most XML_ESCAPE_BYTES_MAX bytes per byte of `text`. */
 char *xml_escape(char *out, const char *text, size_t length);
 
-/* The same in new memory, terminated. Returns NULL without memory. */
-char *xml_string(const char *text);
+char *xml_string(const char *text); /* in new memory, terminated; NULL: no memory */
 
 /* Writes a JSON value as a quoted CSV cell (RFC 4180): a string without its JSON quotes, other
  * values as their JSON. A control character ("\u00XX" in a string) becomes a space. Writes at most
  * 2 * `length` + 2 bytes. */
 char *csv_escape(char *out, const char *json, size_t length);
 
-/* The same in new memory, terminated. Returns NULL without memory. */
-char *csv_string(const char *json);
+char *csv_string(const char *json); /* in new memory, terminated; NULL: no memory */
 
 char *json_decimal(char *out, uint64_t value);
 
@@ -80,9 +73,8 @@ char *json_decimal(char *out, uint64_t value);
 char *json_number(char *out, uint64_t value);
 char *json_signed(char *out, uint64_t value); /* the low 32 bits, as a C int */
 
-/* Writes the shortest text that reads back as the same number, or the same float if `is_single`
- * (for a subnormal number not the shortest). Infinity and NaN are not valid JSON. Writes at most
- * JSON_REAL_MAX bytes. */
+/* Writes the shortest text that reads back as the same finite number, or the same float if
+ * `is_single` (for a subnormal number not the shortest), of at most JSON_REAL_MAX bytes. */
 char *json_real(char *out, double value, bool is_single);
 char *json_hex(char *out, uint64_t value); /* 0x1f */
 
@@ -121,9 +113,8 @@ static inline __attribute__((always_inline)) char *json_microseconds(char *out, 
 }
 
 /* A reader of JSON text that gpuprof wrote itself: value by value, without a copy. Malformed text
- * ends the iteration; nothing is read beyond `end`. */
-
-/* A part of a JSON text; a string includes its quotes. */
+ * ends the iteration; nothing is read beyond `end`. A piece that is a string includes its quotes.
+ */
 struct json_piece {
     const char *at;
     size_t length;

@@ -62,11 +62,9 @@ int key_map_set(struct key_map *m, struct key key, uint64_t value);
  * GPUPROF_NO_MEMORY. */
 int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max);
 
-/*
- * Finds the item of *list (array_push) that `map` has for the key, or appends *item (NULL: zeros)
+/* Finds the item of *list (array_push) that `map` has for the key, or appends *item (NULL: zeros)
  * for a new key. Sets *number to its number, from 1; 0 if `most` items exist or the map is full.
- * Returns 0 or GPUPROF_NO_MEMORY.
- */
+ * Returns 0 or GPUPROF_NO_MEMORY. */
 int key_map_item(struct key_map *m, const struct key *key, void *list, uint32_t *count,
                  size_t item_bytes, uint32_t most, const void *item, uint32_t *number);
 #define KEY_MAP_ITEM(map, key, list, count, most, item, number)                                    \
@@ -75,10 +73,8 @@ int key_map_item(struct key_map *m, const struct key *key, void *list, uint32_t 
 void key_map_remove(struct key_map *m, struct key key);
 
 /* A hash set of the items of an array, by their numbers from 1 on: it finds duplicates. The caller
- * owns the array. Memory: 8 to 16 bytes an item. */
-
-/* How to compare items. Without a hash function, items are equal if their first `key_bytes` bytes
- * are; these have no padding. */
+ * owns the array. Memory: 8 to 16 bytes an item. Without a hash function, items are equal if their
+ * first `key_bytes` bytes are; these have no padding. */
 struct number_kind {
     size_t item_bytes, key_bytes;
     uint32_t (*hash)(const void *item);

@@ -111,8 +111,7 @@ enum exit_code option_end(const struct given *g, bool is_right, const char *wron
 /* Reports that the option "is there twice". Returns EXIT_USAGE. */
 enum exit_code option_twice(const struct given *g);
 
-/* Checks a file name as option_output does. */
-enum exit_code output_check(const struct given *g);
+enum exit_code output_check(const struct given *g); /* a file name, as option_output does */
 
 /* Parses a duration of at most SECONDS_MAX: "2", "500ms". */
 bool seconds_parse(const char *value, double *seconds);
@@ -193,11 +192,9 @@ const struct option *option_named(const struct verb *verb, const char *name);
  * value is the next word, or it takes none. */
 const char *option_alone(const struct option *option);
 
-/*
- * Parses the words after the verb's name, argv[0], into `o`, which has `command`, `verb` and
+/* Parses the words after the verb's name, argv[0], into `o`, which has `command`, `verb` and
  * `verbs`. `own`, of OWN_BYTES_MAX, becomes the verb's own struct. Returns EXIT_OK, or EXIT_USAGE
- * after one line that says what is wrong.
- */
+ * after one line that says what is wrong. */
 enum exit_code options_parse(struct options *o, void *own, int argc, char **argv);
 
 #endif

@@ -24,11 +24,9 @@ int zstandard_unpack(struct zstandard *z, const uint8_t *stored, size_t stored_b
 int zstandard_pack(struct zstandard *z, const uint8_t *data, size_t bytes, uint8_t **stored,
                    size_t *stored_bytes);
 
-/*
- * Compresses the next bytes of a stream. Moves *data over the bytes taken and *out over those
+/* Compresses the next bytes of a stream. Moves *data over the bytes taken and *out over those
  * written; `ends`: nothing follows. Returns 0 if all is taken (with `ends`: and written), 1 if
- * `out` is full (call again), or GPUPROF_NO_MEMORY.
- */
+ * `out` is full (call again), or GPUPROF_NO_MEMORY. */
 int zstandard_feed(struct zstandard *z, const char **data, size_t *length, bool ends, uint8_t **out,
                    const uint8_t *out_end);
 

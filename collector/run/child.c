@@ -94,11 +94,8 @@ static void end_witness(struct witness *w)
     w->pid = 0;
 }
 
-/*
- * Whether the witness noted that signal. Two pending signals of one kind merge, possibly for one
- * process only. So a note stays valid while another one is pending for the launcher, but not after
- * it.
- */
+/* Whether the witness noted that signal. Two pending signals of one kind merge, possibly for one
+ * process only. So a note stays valid while another one is pending for the launcher. */
 static bool take_seen(struct witness *w, const siginfo_t *info, uint64_t now)
 {
     bool found = false;
@@ -186,8 +183,7 @@ int child_start(struct child *c, const char *path, char **argv)
     return 0;
 }
 
-/*
- * Whether the terminal driver sent it to its foreground group, so that the program has it. After a
+/* Whether the terminal driver sent it to its foreground group, so that the program has it. After a
  * hang-up, SIGHUP and SIGCONT go to the session leader only, and to the group when the leader ends.
  */
 static bool is_from_terminal(const siginfo_t *info)
@@ -218,11 +214,9 @@ static void pass_on(struct child *c, const siginfo_t *info)
         kill(c->pid, info->si_signo);
 }
 
-/*
- * Stops the launcher, too, since the job control of the shell watches it. If a SIGCONT to the
+/* Stops the launcher, too, since the job control of the shell watches it. If a SIGCONT to the
  * launcher alone ends that, the program gets one. It has its own if it has gone on or stopped again
- * since.
- */
+ * since. */
 static void stop_too(const struct child *c)
 {
     const struct timespec settle = {0, WITNESS_SETTLE_NS};

@@ -46,11 +46,8 @@ struct ctl_folder {
     uint32_t count;
 };
 
-/*
- * Looks for new processes. Those on another machine count as running until their stream says that
- * they ended. Returns 0, GPUPROF_IO (errno), GPUPROF_LIMIT or GPUPROF_NO_MEMORY; ctl_folder_release
- * in every case.
- */
+/* Looks for new processes. Those on another machine count as running until their stream says that
+ * they ended. Returns 0, GPUPROF_IO (errno), GPUPROF_LIMIT or GPUPROF_NO_MEMORY. */
 int ctl_folder_look(struct ctl_folder *f);
 void ctl_folder_release(struct ctl_folder *f);
 

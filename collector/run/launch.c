@@ -42,11 +42,9 @@
 #define WINDOWS_META           "windows" /* written by windows.c */
 #define WINDOWS_MAX            1000000000u
 
-/*
- * --on-cycle: a command for each window of the job, once its data is complete in all processes with
- * steps. The processes report that while they run (control_text.h), and their files do so
- * afterwards. One command runs at a time, and the job does not wait for it.
- */
+/* --on-cycle: a command for each window of the job, once its data is complete in all processes with
+ * steps. The processes report that while they run, and their files do so afterwards. One command
+ * runs at a time, and the job does not wait for it. */
 struct cycles {
     const char *command; /* for sh -c; NULL: none, and the struct is unused */
     char **environment;  /* a view: of the command, without GPUPROF_OUT and GPUPROF_CYCLE */
