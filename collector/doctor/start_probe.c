@@ -52,15 +52,10 @@ struct tracer {
 /* Whether the program only starts others, and is not worth recording itself. */
 static bool is_starter(const char *name)
 {
-    static const char *const starters[] = {
-        "sh",     "bash",    "dash",    "zsh",    "ksh",     "fish",    "busybox",  "env",
-        "nice",   "ionice",  "taskset", "chrt",   "numactl", "time",    "timeout",  "stdbuf",
-        "setsid", "nohup",   "xargs",   "chroot", "setpriv", "unshare", "prlimit",  "catchsegv",
-        "mpirun", "mpiexec", "srun",    "flock",  "setarch", "tini",    "dumb-init"};
-    for (size_t i = 0; i < sizeof starters / sizeof starters[0]; i++)
-        if (strcmp(name, starters[i]) == 0)
-            return true;
-    return false;
+    return word_in("sh,bash,dash,zsh,ksh,fish,busybox,env,nice,ionice,taskset,chrt,numactl,time,"
+                   "timeout,stdbuf,setsid,nohup,xargs,chroot,setpriv,unshare,prlimit,catchsegv,"
+                   "mpirun,mpiexec,srun,flock,setarch,tini,dumb-init",
+                   name) != UINT_MAX;
 }
 
 static FILE *open_of(pid_t pid, const char *file)
