@@ -135,8 +135,8 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
     fputc('[', out);
     for (uint32_t i = 0; i < found->row_count; i++) {
         const struct finding_row *row = &found->rows[i];
-        json_put(i ? ", {\"name\": " : "{\"name\": ", row->name, out);
-        json_put(", \"where\": ", row->where, out);
+        json_printf(out, i ? ", {\"name\": %s, \"where\": %s" : "{\"name\": %s, \"where\": %s",
+                    row->name, row->where);
         fprintf(out, ", \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, \"at_ns\": %llu",
                 (unsigned long long)row->count, (unsigned long long)row->ns,
                 (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));

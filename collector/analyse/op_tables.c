@@ -75,7 +75,7 @@ static char *stack_of(const struct op_report *o, uint64_t parent, bool is_json)
     for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
         const struct kernel_name *name = o->entries[parent - 1].is.text;
         if (is_json)
-            json_put(i ? ", " : "", name ? name->shown : "?", out);
+            json_printf(out, i ? ", %s" : "%s", name ? name->shown : "?");
         else
             fprintf(out, " < %s", name ? name->shown : "?");
         parent = o->entries[parent - 1].is.parent;

@@ -110,16 +110,11 @@ char *json_string(const char *text, size_t length)
     return smaller ? smaller : data;
 }
 
-void json_put(const char *before, const char *text, FILE *out)
-{
-    char *string = text ? json_string(text, strlen(text)) : NULL;
-    fprintf(out, "%s%s", before, string ? string : "null");
-    free(string);
-}
-
 static void put_string(const char *text, FILE *out)
 {
-    json_put("", text, out);
+    char *string = text ? json_string(text, strlen(text)) : NULL;
+    fputs(string ? string : "null", out);
+    free(string);
 }
 
 void json_vprintf(FILE *out, json_put_fn *put, const char *format, va_list list)

@@ -34,9 +34,6 @@ char *json_escape(char *out, const char *text, size_t length);
 /* The same in new memory, terminated and with room for json_copy. Returns NULL without memory. */
 char *json_string(const char *text, size_t length);
 
-/* Prints `before`, then the text as a JSON string, or null if it is NULL or memory is short. */
-void json_put(const char *before, const char *text, FILE *out);
-
 /* Print JSON like fprintf, but %s is a JSON string or null (NULL), and a real number that is not
  * finite is null. They know %u, %d, %f and %g, too, with lengths and a precision. The second prints
  * strings by `put`, which gets a text or NULL. */

@@ -328,7 +328,7 @@ static void json_lines(const char *before, const struct comparison_lines *lines,
 {
     fputs(before, out);
     for (uint32_t i = 0; i < lines->count; i++)
-        json_put(i ? ", " : "", lines->texts[i], out);
+        json_printf(out, i ? ", %s" : "%s", lines->texts[i]);
 }
 
 int diff_print_json(const struct comparison *c, const struct kernel_match *kernels, FILE *out)

@@ -31,7 +31,7 @@ static void put_cut(const char *text, FILE *out)
 {
     size_t length = text ? strlen(text) : 0;
     char *cut = length > PAGE_TEXT_BYTES ? text_cut(text, length, PAGE_TEXT_BYTES) : NULL;
-    json_put("", cut ? cut : text, out);
+    json_printf(out, "%s", cut ? cut : text);
     free(cut);
 }
 

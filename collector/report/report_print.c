@@ -171,7 +171,7 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
             r->rec->thread_count - r->rec->own_thread_count, (unsigned long long)r->calls);
     fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u",
             (unsigned long long)(r->wall_end_ns - r->wall_begin_ns), r->rec->unread_files);
-    json_put(",\n\"gpu_rows\": ", recording_gpu_rows(r->rec), out);
+    json_printf(out, ",\n\"gpu_rows\": %s", recording_gpu_rows(r->rec));
     fputs(",\n", out);
     print_json_gpu_rows(r->rec, out);
     fprintf(out, "\"losses\": {");

@@ -84,7 +84,7 @@ void missing_reasons_print_json(const struct missing_reason *found, unsigned cou
     fprintf(out, "[");
     for (unsigned i = 0; i < count; i++) {
         fprintf(out, "%s{\"%s\"", i ? ", " : "", word);
-        json_put(": ", found[i].reason, out);
+        json_printf(out, ": %s", found[i].reason);
         fprintf(out, ", \"processes\": %u}", found[i].processes);
     }
     fprintf(out, "]");

@@ -62,7 +62,7 @@ static void print_json_row(const struct table *t, const struct cell *cells, uint
         if (cells[i].kind == CELL_TEXT && is_json(c->type))
             fputs(cells[i].text, out);
         else if (cells[i].kind == CELL_TEXT)
-            json_put("", cells[i].text, out);
+            json_printf(out, "%s", cells[i].text);
         else if (cells[i].kind == CELL_NULL)
             fputs("null", out);
         else
