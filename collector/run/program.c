@@ -318,26 +318,19 @@ enum exit_code environment_name_folder(const char *program, char *out, size_t ca
     return environment_absolute(path, out, capacity);
 }
 
-static enum exit_code bad_folder(const char *shown, int error)
-{
-    return usage_error("run: %s: %s; name a folder that you may write to: -o DIR", shown,
-                       strerror(error));
-}
-
+/* The library creates the folder and its parents, so the nearest that exists must be writable. */
 enum exit_code environment_check_folder(const char *out, const char *shown)
 {
-    char path[SETTING_TEXT_BYTES_MAX + 1];
-    struct stat st;
-    snprintf(path, sizeof path, "%s", out);
-    while (stat(path, &st) != 0) {
-        char *slash = strrchr(path, '/');
-        if (errno != ENOENT || !slash)
-            return bad_folder(shown, errno);
-        slash[slash == path] = '\0'; /* the library creates the folder and its parents */
+    char path[SETTING_TEXT_BYTES_MAX + 3];
+    size_t length = strlen(out);
+    while (true) {
+        snprintf(path, sizeof path, "%.*s/.", (int)length, out);
+        if (access(path, W_OK | X_OK) == 0)
+            return EXIT_OK;
+        if (errno != ENOENT || !length)
+            return usage_error("run: %s: %s; name a folder that you may write to: -o DIR", shown,
+                               strerror(errno));
+        while (length && out[--length] != '/')
+            ;
     }
-    if (!S_ISDIR(st.st_mode))
-        return bad_folder(shown, ENOTDIR);
-    if (access(path, W_OK | X_OK) != 0)
-        return bad_folder(shown, errno);
-    return EXIT_OK;
 }
