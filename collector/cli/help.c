@@ -27,13 +27,8 @@ void print_wrapped(const char *text, size_t at, size_t column)
             putchar('\n');
             at = 0;
         }
-        if (at < column)
-            printf("%*s", (int)(column - at), "");
-        else if (at > column)
-            putchar(' ');
-        at = at < column ? column : at > column ? at + 1 : at;
-        printf("%.*s", (int)length, text);
-        at += length;
+        size_t spaces = at < column ? column - at : at > column;
+        at += (size_t)printf("%*s%.*s", (int)spaces, "", (int)length, text);
         text += length;
         if (*text == '\n') {
             putchar('\n');
