@@ -32,10 +32,7 @@ static void completion_put(const struct typed *t, const char *word, size_t lengt
     size_t part = strlen(t->part);
     if (part > length || memcmp(word, t->part, part) != 0)
         return;
-    printf("%.*s%.*s\t", (int)(t->part - t->word), t->word, (int)length, word);
-    for (; *help; help++)
-        putchar(*help == '\n' ? ' ' : *help);
-    putchar('\n');
+    printf("%.*s%.*s\t%s\n", (int)(t->part - t->word), t->word, (int)length, word, help);
 }
 
 /* Prints candidates of "a|b|c", "FILE" or "TIME|off"; words in capitals are placeholders. */
