@@ -206,9 +206,8 @@ static const struct column columns[] = {
     {NULL, "median", COLUMN_NS, 10, .is_filled = true, .of = FIGURE_STEP_MEDIAN_NS},
 };
 
-static void begin_rows(struct table *t, enum report_format format)
+static void begin_rows(struct table *t)
 {
-    (void)format;
     t->count = ((const struct top *)t->source)->shown;
     t->is_there = true;
 }
@@ -218,8 +217,7 @@ static struct cell rate_cell(double rate)
     return isnan(rate) ? (struct cell){0} : cell_number((uint64_t)llround(rate));
 }
 
-static void show_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
+static void show_row(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct top *top = t->source;
     const struct top_row *row = &top->rows[index];
@@ -227,7 +225,6 @@ static void show_row(const struct table *t, uint32_t index, enum report_format f
     const char *host = p->header.host;
     char text[UNIT_TEXT_BYTES];
     uint64_t open_ns = figure_of(row, FIGURE_OPEN_NS), quiet_ns = figure_of(row, FIGURE_QUIET_NS);
-    (void)format;
     if (open_ns != CONTROL_UNKNOWN)
         cells[OPEN] = cell_printf("%s %s", p->status.open_call, time_text(text, open_ns));
     else if (quiet_ns != CONTROL_UNKNOWN && quiet_ns >= QUIET_NS)
