@@ -16,7 +16,7 @@
 static void put_clean(const char *text, FILE *out)
 {
     char *clean = text ? json_clean(text, strlen(text)) : NULL;
-    json_put("", clean, out);
+    json_printf(out, "%s", clean);
     free(clean);
 }
 
