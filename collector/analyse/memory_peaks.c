@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "error.h"
+#include "base/memory.h"
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
@@ -39,15 +39,13 @@ static void take_trend(struct memory_trend *trend, const struct ledger_block *b,
 }
 
 /* Takes a block that came or went. */
-static int take_block(struct memory_peaks *m, const struct ledger_block *b, uint64_t at_ns)
+static void take_block(struct memory_peaks *m, const struct ledger_block *b, uint64_t at_ns)
 {
     const struct place_totals *now = ledger_totals_of(&m->ledger, b);
-    struct memory_peak *list =
-        now ? array_reach(m->list, &m->capacity, b->totals - 1, sizeof *list) : NULL;
-    if (!list)
-        return now ? GPUPROF_NO_MEMORY : 0;
-    m->list = list;
-    struct memory_peak *peak = &list[b->totals - 1];
+    if (!now)
+        return;
+    m->list = array_reach(m->list, &m->capacity, b->totals - 1, sizeof *m->list);
+    struct memory_peak *peak = &m->list[b->totals - 1];
     struct process *p = m->ledger.walk->rec->processes[b->process->index];
     if (!peak->end_ns && p->min_ns <= p->max_ns) {
         peak->begin_ns = clock_map_ns(&p->clock, p->min_ns);
@@ -61,11 +59,10 @@ static int take_block(struct memory_peaks *m, const struct ledger_block *b, uint
     if (!b->is_host)
         take_trend(&peak->trends[is_tensor], b, is_tensor ? now->tensors : now->allocated,
                    memory_slice(peak->begin_ns, peak->end_ns, at_ns));
-    return 0;
 }
 
-static int memory_peaks_change(void *context, enum ledger_change change, struct ledger_block *b,
-                               uint64_t at_ns)
+static void memory_peaks_change(void *context, enum ledger_change change, struct ledger_block *b,
+                                uint64_t at_ns)
 {
     struct memory_peaks *m = context;
     m->any = true;
@@ -73,16 +70,16 @@ static int memory_peaks_change(void *context, enum ledger_change change, struct 
         m->ooms += ledger_reaches(m->ledger.walk->filter, b->process, b->device, at_ns, at_ns);
     if (change == LEDGER_ASKED)
         m->device_bytes[b->process->index] = b->reserved;
-    return change == LEDGER_GOT || change == LEDGER_GONE ? take_block(m, b, at_ns) : 0;
+    if (change == LEDGER_GOT || change == LEDGER_GONE)
+        take_block(m, b, at_ns);
 }
 
-int memory_peaks_init(struct memory_peaks *m, struct walk *walk)
+void memory_peaks_init(struct memory_peaks *m, struct walk *walk)
 {
     const struct ledger_user user = {.context = m, .change = memory_peaks_change};
     *m = (struct memory_peaks){.device_bytes =
-                                   calloc(walk->rec->count + 1u, sizeof *m->device_bytes)};
-    int error = ledger_init(&m->ledger, walk, &user);
-    return m->device_bytes ? error : GPUPROF_NO_MEMORY;
+                                   memory_new(walk->rec->count, sizeof *m->device_bytes)};
+    ledger_init(&m->ledger, walk, &user);
 }
 
 void memory_peaks_release(struct memory_peaks *m)

@@ -52,9 +52,8 @@ struct memory_peaks {
     bool any;               /* there was an allocation, a failed one, or a query */
 };
 
-/* The ledger is the consumer for `walk`, which must outlive `m`; `m` must not move. 0 or
- * GPUPROF_NO_MEMORY; call memory_peaks_release in both cases. */
-int memory_peaks_init(struct memory_peaks *m, struct walk *walk);
+/* The ledger is the consumer for `walk`, which must outlive `m`; `m` must not move. */
+void memory_peaks_init(struct memory_peaks *m, struct walk *walk);
 void memory_peaks_release(struct memory_peaks *m);
 
 /* The places that had blocks are below this one. */

@@ -64,17 +64,6 @@ static int set_commit(struct run_set *s)
     return error;
 }
 
-static enum exit_code baseline_verb_write_file(struct run_set *s, const char *path)
-{
-    struct output out;
-    uint64_t room = BASELINE_BYTES_MAX;
-    enum exit_code code = verb_output_open(&out, path, &room);
-    if (code != EXIT_OK)
-        return code;
-    baseline_write(s, out.stream);
-    return verb_output_close(&out, path, 0);
-}
-
 /* Warns now, since a comparison would fail later, when it cannot be repaired. */
 static void warn_of_losses(const struct run_set *s)
 {
@@ -91,6 +80,8 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
                              char **paths, int count, const char *folder)
 {
     const struct run_reading how = {VERB, folder, options};
+    struct output out;
+    uint64_t room = BASELINE_BYTES_MAX;
     if (count < 1)
         return usage_error(VERB ": no recordings to save: gpuprof diff --save main DIR...");
     struct stat status;
@@ -115,11 +106,15 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
     if (code == EXIT_OK && !is_file && !make_folder(folder))
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
-        code = baseline_verb_write_file(s, path);
-    if (code == EXIT_OK)
+        code = verb_output_open(&out, path, &room);
+    if (code == EXIT_OK) {
+        baseline_write(s, out.stream);
+        code = verb_output_close(&out, path, 0);
+    }
+    if (code == EXIT_OK) {
         warn_of_losses(s);
-    if (code == EXIT_OK)
-        printf("%s: %u run%s\n", path, s->count, s->count == 1 ? "" : "s");
+        printf("%s: %u run%s\n", path, s->count, plural_end(s->count));
+    }
     if (s)
         run_set_release(s);
     free(s);

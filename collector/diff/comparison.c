@@ -9,7 +9,6 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "error.h"
 
 #define NOTED_SHARE 0.1
 
@@ -69,8 +68,8 @@ static bool comparison_look(const struct comparison *c, enum run_metric m, struc
 
 /* Makes the values shares of the old side's median step, or of its median, and measures the
  * shift. */
-static int comparison_measure(const struct comparison *c, enum run_metric m, struct rank_groups *g,
-                              uint32_t gating, struct metric_change *change)
+static void comparison_measure(const struct comparison *c, enum run_metric m, struct rank_groups *g,
+                               uint32_t gating, struct metric_change *change)
 {
     const double *medians = change->medians;
     double steps[RUNS_MAX], unit = medians[1] > 0 ? medians[1] : medians[0];
@@ -80,8 +79,8 @@ static int comparison_measure(const struct comparison *c, enum run_metric m, str
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < g->counts[side]; i++)
             g->lists[side][i] /= unit > 0 ? unit : 1;
-    return rank_compare(change, g, COMPARISON_ALPHA / (run_metric_infos[m].gates ? gating : 1),
-                        c->threshold);
+    rank_compare(change, g, COMPARISON_ALPHA / (run_metric_infos[m].gates ? gating : 1),
+                 c->threshold);
 }
 
 /* ---- all metrics ----------------------------------------------------------------------------- */
@@ -296,8 +295,8 @@ static void conclude(struct comparison *c)
                                                 : RESULT_SAME;
 }
 
-int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
-                    double gate, bool insists)
+void comparison_make(struct comparison *c, const struct run_set *runs,
+                     const struct run_set *against, double gate, bool insists)
 {
     struct rank_groups groups[RUN_METRICS];
     enum run_metric ranked[RUN_METRICS];
@@ -311,14 +310,11 @@ int comparison_make(struct comparison *c, const struct run_set *runs, const stru
         gating += run_metric_infos[m].gates;
     }
     for (uint32_t i = 0; i < count; i++)
-        if (comparison_measure(c, ranked[i], &groups[ranked[i]], gating, &c->metrics[ranked[i]]) <
-            0)
-            return GPUPROF_NO_MEMORY;
+        comparison_measure(c, ranked[i], &groups[ranked[i]], gating, &c->metrics[ranked[i]]);
     judge_all(c, ranked, count, gating);
     for (enum run_metric m = 0; m < RUN_METRICS; m++)
         c->metrics[m].gates = run_metric_infos[m].gates && !is_outweighed(c, m);
     comparability_find(c);
     conclude(c);
     change_cells_fill(c);
-    return 0;
 }

@@ -80,9 +80,9 @@ struct comparison {
     bool fails_unsure;               /* set by the caller: an unsure result is a failure */
 };
 
-/* Compares the sides, which must stay valid and have runs. Returns 0 or GPUPROF_NO_MEMORY. */
-int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
-                    double gate, bool insists);
+/* Compares the sides, which must stay valid and have runs. */
+void comparison_make(struct comparison *c, const struct run_set *runs,
+                     const struct run_set *against, double gate, bool insists);
 
 /* Sets the texts of a comparison whose result is known. (diff_print.c) */
 void change_cells_fill(struct comparison *c);
@@ -106,11 +106,10 @@ struct rank_groups {
 /*
  * Sets the shift of *change with its interval and its chances, and the smallest shift that the test
  * finds with a chance of RANK_POWER in groups with as much noise as these. The test needs p <=
- * `alpha` and a shift above `threshold`. Each group has 1 to RUNS_MAX finite numbers. Returns 0 or
- * GPUPROF_NO_MEMORY.
+ * `alpha` and a shift above `threshold`. Each group has 1 to RUNS_MAX finite numbers.
  */
-int rank_compare(struct metric_change *change, const struct rank_groups *g, double alpha,
-                 double threshold);
+void rank_compare(struct metric_change *change, const struct rank_groups *g, double alpha,
+                  double threshold);
 
 double rank_median(const double *list, uint32_t count);
 
@@ -161,9 +160,9 @@ struct kernel_match {
 };
 
 /* Matches kernels in the order of run_kernels_order; 0 steps count as 1. The sides must stay valid.
- * Returns 0 or GPUPROF_NO_MEMORY; call kernel_match_release in both cases. */
-int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
-                      const struct run_summary *other);
+ */
+void kernel_match_make(struct kernel_match *m, const struct run_summary *base,
+                       const struct run_summary *other);
 void kernel_match_release(struct kernel_match *m);
 
 /* Returns a word such as "renamed", for tables and scripts. */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/message.h"
 #include "diff/run_summary.h"
-#include "error.h"
 #include "output/output.h"
 #include "unit_word.h"
 
@@ -88,26 +88,21 @@ static enum exit_code diff_verb_compare(const struct run_set *sets, const struct
                                         diff_print_fn *page)
 {
     const struct diff_options *own = options->own;
-    struct comparison *c = malloc(sizeof *c);
-    int error =
-        c ? comparison_make(c, &sets[0], &sets[1], own->gate, own->force) : GPUPROF_NO_MEMORY;
-    if (c)
-        c->fails_unsure = own->inconclusive == INCONCLUSIVE_FAILS;
-    struct kernel_match kernels = {.count = 0};
-    if (error == 0)
-        error = kernel_match_make(&kernels, &sets[1].together, &sets[0].together);
-    enum exit_code code = error < 0 ? EXIT_USAGE : EXIT_OK;
-    say_error(VERB, error);
+    struct comparison *c = memory_new(1, sizeof *c);
+    struct kernel_match kernels;
+    enum exit_code code = EXIT_OK;
+    comparison_make(c, &sets[0], &sets[1], own->gate, own->force);
+    c->fails_unsure = own->inconclusive == INCONCLUSIVE_FAILS;
+    kernel_match_make(&kernels, &sets[1].together, &sets[0].together);
     bool is_reported = false;
     for (int i = 0; code == EXIT_OK && i < (own->output_count ? own->output_count : 1); i++) {
-        const char *path = own->output_count ? own->outputs[i] : NULL;
-        if (diff_verb_print(c, &kernels, options, path, page) != EXIT_OK)
-            code = EXIT_USAGE; /* since 1 means a regression */
+        const char *path = own->outputs[i]; /* NULL: none is given */
+        code = diff_verb_print(c, &kernels, options, path, page);
         is_reported |=
             diff_verb_format_of(options, path) == DIFF_TEXT && (!path || strcmp(path, "-") == 0);
     }
-    if (code == EXIT_OK)
-        code = result_code(c, own->inconclusive);
+    code = code == EXIT_OK ? result_code(c, own->inconclusive)
+                           : EXIT_USAGE; /* since 1 means a regression */
     if (code == EXIT_UNSURE && !is_reported)
         message(VERB ": %s", c->headline);
     kernel_match_release(&kernels);
@@ -136,11 +131,7 @@ enum exit_code diff_run(const struct options *options, diff_print_fn *page)
     enum exit_code code = diff_verb_check(options);
     if (code != EXIT_OK)
         return code;
-    struct run_set *sets = calloc(2, sizeof *sets);
-    if (!sets) {
-        say_error(VERB, GPUPROF_NO_MEMORY);
-        return EXIT_USAGE; /* since 1 means a regression */
-    }
+    struct run_set *sets = memory_new(2, sizeof *sets);
     for (int side = 0; code == EXIT_OK && side < 2; side++) {
         int from = side ? options->against : 0;
         int to = side ? options->path_count : options->against;

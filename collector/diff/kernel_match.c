@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "symbol/kernel_names.h"
 
 /* Keys by which two names can match. */
@@ -83,7 +83,7 @@ static void strip_template(char *name)
 }
 
 /* Sets the place of a name, where it takes longest. */
-static int kernel_match_set_place(struct match_name *name, const struct run_kernel *k)
+static void kernel_match_set_place(struct match_name *name, const struct run_kernel *k)
 {
     const char *line = k->place[RUN_LINE], *number = line ? strrchr(line, ':') : NULL;
     bool is_known = false;
@@ -92,47 +92,42 @@ static int kernel_match_set_place(struct match_name *name, const struct run_kern
         is_known |= name->keys[key] != NULL;
     }
     free(name->function);
-    name->function = line ? strndup(line, number ? (size_t)(number - line) : strlen(line)) : NULL;
+    name->function = memory_text(line);
+    if (number)
+        name->function[number - line] = '\0';
     name->keys[KEY_FUNCTION] = name->function;
     name->keys[KEY_NOWHERE] = is_known ? NULL : "";
-    return line && !name->function ? GPUPROF_NO_MEMORY : 0;
 }
 
-static int add_name(struct kernel_match *m, uint32_t side, const char *raw, unsigned *failures)
+static void add_name(struct kernel_match *m, uint32_t side, const char *raw, unsigned *failures)
 {
     struct match_name *name = &m->names[m->name_count++];
     *name = (struct match_name){.keys[KEY_NAME] = raw, .side = side};
     name->demangled = demangle(raw, KERNEL_NAME_BYTES_MAX, failures);
-    name->stripped = strdup(name->demangled ? name->demangled : raw);
-    if (!name->stripped)
-        return GPUPROF_NO_MEMORY;
+    name->stripped = memory_text(name->demangled ? name->demangled : raw);
     strip_template(name->stripped);
     name->keys[KEY_TEMPLATE] = *name->stripped ? name->stripped : NULL;
-    return 0;
 }
 
-static int find_names(struct kernel_match *m)
+static void find_names(struct kernel_match *m)
 {
     unsigned failures = 0;
-    int error = 0;
     m->names =
-        calloc((size_t)m->sides[0]->kernel_count + m->sides[1]->kernel_count + 1, sizeof *m->names);
-    if (!m->names)
-        return GPUPROF_NO_MEMORY;
+        memory_new((size_t)m->sides[0]->kernel_count + m->sides[1]->kernel_count, sizeof *m->names);
     for (uint32_t side = 0; side < MATCH_SIDES; side++)
-        for (uint32_t i = 0; error == 0 && i < m->sides[side]->kernel_count; i++) {
+        for (uint32_t i = 0; i < m->sides[side]->kernel_count; i++) {
             const struct run_kernel *k = &m->sides[side]->kernels[i];
             bool is_new = i == 0 || strcmp(k[-1].name, k->name) != 0;
-            error = is_new ? add_name(m, side, k->name, &failures) : 0;
+            if (is_new)
+                add_name(m, side, k->name, &failures);
             struct match_name *name = &m->names[m->name_count - 1];
-            if (error == 0 && (is_new || k->ns > name->longest_ns)) {
-                error = kernel_match_set_place(name, k);
+            if (is_new || k->ns > name->longest_ns) {
+                kernel_match_set_place(name, k);
                 name->longest_ns = k->ns;
             }
             name->count += k->count;
             name->ns += k->ns;
         }
-    return error;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -253,25 +248,20 @@ static int kernel_match_compare_rows(const void *left, const void *right)
     return ORDER(fabs(b->added_ns), fabs(a->added_ns)) ?: strcmp(row_name(a), row_name(b));
 }
 
-int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
-                      const struct run_summary *other)
+void kernel_match_make(struct kernel_match *m, const struct run_summary *base,
+                       const struct run_summary *other)
 {
     *m = (struct kernel_match){.sides = {base, other}};
-    int error = find_names(m);
-    struct match_name **open = calloc(m->name_count + 1u, sizeof *open);
-    m->rows = calloc(m->name_count + 1u, sizeof *m->rows);
-    if (error == 0 && (!open || !m->rows))
-        error = GPUPROF_NO_MEMORY;
-    if (error == 0) {
-        for (unsigned i = 0; i < sizeof rounds / sizeof rounds[0]; i++)
-            match_by(m, rounds[i], open);
-        add_rest(m);
-        for (uint32_t i = 0; i < m->count; i++)
-            per_step(m, &m->rows[i]);
-        ARRAY_SORT(m->rows, m->count, kernel_match_compare_rows);
-    }
+    find_names(m);
+    struct match_name **open = memory_new(m->name_count, sizeof *open);
+    m->rows = memory_new(m->name_count, sizeof *m->rows);
+    for (unsigned i = 0; i < sizeof rounds / sizeof rounds[0]; i++)
+        match_by(m, rounds[i], open);
     free(open);
-    return error;
+    add_rest(m);
+    for (uint32_t i = 0; i < m->count; i++)
+        per_step(m, &m->rows[i]);
+    ARRAY_SORT(m->rows, m->count, kernel_match_compare_rows);
 }
 
 void kernel_match_release(struct kernel_match *m)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 
 #define DRAWS     2000
 #define PAIRS_MAX (RUNS_MAX * RUNS_MAX)
@@ -28,19 +28,14 @@ struct rank_sums {
 };
 
 /* Computes the chances of the sum of `count` out of `all` ranks, all choices equally likely. */
-static int sums_make(struct rank_sums *s, const uint32_t *ranks, uint32_t all, uint32_t count)
+static struct rank_sums sums_make(const uint32_t *ranks, uint32_t all, uint32_t count)
 {
-    s->most = 0;
+    struct rank_sums s = {.most = 0};
     for (uint32_t i = 0; i < all; i++)
-        s->most += ranks[i];
-    size_t width = s->most + 1u;
-    double *ways = calloc((count + 1u) * width, sizeof *ways);
-    s->chances = malloc(width * sizeof *s->chances);
-    if (!ways || !s->chances) {
-        free(ways);
-        free(s->chances);
-        return GPUPROF_NO_MEMORY;
-    }
+        s.most += ranks[i];
+    size_t width = s.most + 1u;
+    double *ways = memory_new((count + 1u) * width, sizeof *ways);
+    s.chances = memory_new(width, sizeof *s.chances);
     ways[0] = 1;
     for (uint32_t i = 0; i < all; i++)
         for (uint32_t k = i + 1 < count ? i + 1 : count; k > 0; k--)
@@ -50,9 +45,9 @@ static int sums_make(struct rank_sums *s, const uint32_t *ranks, uint32_t all, u
     for (size_t sum = 0; sum < width; sum++)
         total += ways[count * width + sum];
     for (size_t sum = 0; sum < width; sum++)
-        s->chances[sum] = ways[count * width + sum] / total;
+        s.chances[sum] = ways[count * width + sum] / total;
     free(ways);
-    return 0;
+    return s;
 }
 
 static double chance_between(const struct rank_sums *s, uint32_t from, uint32_t to)
@@ -91,10 +86,9 @@ static uint32_t place_among(double value, const double *list, uint32_t count)
     return place;
 }
 
-static int find_p(struct metric_change *change, const struct rank_groups *g)
+static void find_p(struct metric_change *change, const struct rank_groups *g)
 {
     uint32_t ranks[2 * RUNS_MAX] = {0}, sum = 0, all = 0;
-    struct rank_sums sums;
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < g->counts[side]; i++) {
             double value = g->lists[side][i];
@@ -103,12 +97,10 @@ static int find_p(struct metric_change *change, const struct rank_groups *g)
             sum += side == 0 ? ranks[all] : 0;
             all++;
         }
-    if (sums_make(&sums, ranks, all, g->counts[0]) < 0)
-        return GPUPROF_NO_MEMORY;
+    struct rank_sums sums = sums_make(ranks, all, g->counts[0]);
     change->p = chance_between(&sums, sum, sums.most);
     change->p_better = chance_between(&sums, 0, sum);
     free(sums.chances);
-    return 0;
 }
 
 /* Fills `list` with all differences; returns their number. */
@@ -169,16 +161,15 @@ static double smallest_shift(const struct rank_groups *g, uint32_t allowed, doub
     return found[(unsigned)(RANK_POWER * DRAWS)];
 }
 
-int rank_compare(struct metric_change *change, const struct rank_groups *g, double alpha,
-                 double threshold)
+void rank_compare(struct metric_change *change, const struct rank_groups *g, double alpha,
+                  double threshold)
 {
     double list[PAIRS_MAX], reached, ignored;
     uint32_t ranks[2 * RUNS_MAX] = {0}, all = g->counts[0] + g->counts[1];
-    struct rank_sums untied;
     for (uint32_t i = 0; i < all; i++)
         ranks[i] = 2 * (i + 1);
-    if (find_p(change, g) < 0 || sums_make(&untied, ranks, all, g->counts[0]) < 0)
-        return GPUPROF_NO_MEMORY;
+    struct rank_sums untied = sums_make(ranks, all, g->counts[0]);
+    find_p(change, g);
     int64_t allowed = pairs_allowed(&untied, g->counts[0], (1 - RANK_COVERAGE) / 2, &reached);
     uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed, pairs = differences(g, list);
     change->shift = array_median(list, pairs);
@@ -190,5 +181,4 @@ int rank_compare(struct metric_change *change, const struct rank_groups *g, doub
     free(untied.chances);
     change->smallest =
         allowed < 0 || all < 3 ? INFINITY : smallest_shift(g, (uint32_t)allowed, threshold);
-    return 0;
 }

@@ -260,9 +260,8 @@ static double peak_of(const struct memory_peaks *peaks)
 /* Returns EXIT_OK, or another exit code after one line on stderr. */
 static enum exit_code walk_through(struct parts *p, const struct run_reading *how)
 {
-    enum exit_code code = say_error(how->verb, memory_peaks_init(&p->peaks, &p->walk));
-    if (code == EXIT_OK && walk_survey(&p->walk) != 0)
-        code = EXIT_ENVIRONMENT;
+    memory_peaks_init(&p->peaks, &p->walk);
+    enum exit_code code = walk_survey(&p->walk) == 0 ? EXIT_OK : EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
         code = run_steps_find(&p->steps, &p->walk, how);
     if (code != EXIT_OK)

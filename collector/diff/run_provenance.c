@@ -55,24 +55,6 @@ static void name_losses(const struct walk *walk, char text[FACT_BYTES])
                  plural_end(walk->rec->unread_files));
 }
 
-static void measure_cost(struct run_summary *r, const struct recording *rec)
-{
-    uint64_t wall_ns = 0, cost_ns = 0;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        wall_ns += rec->processes[i]->costs.sum[COST_SUM_WALL_NS];
-        cost_ns += rec->processes[i]->costs.sum[COST_SUM_COST_NS];
-    }
-    r->cost = wall_ns ? cost_share(cost_ns, wall_ns) : NAN;
-}
-
-static uint32_t process_count(const struct run_steps *steps)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < steps->walk->rec->count; i++)
-        count += steps->steps.firsts[i + 1] > steps->steps.firsts[i];
-    return count;
-}
-
 /* Names the source of GPU rows; for CUPTI its version, not its path. */
 static void name_gpu_rows(const struct recording *rec, char text[FACT_BYTES])
 {
@@ -160,18 +142,24 @@ int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
     const struct recording *rec = steps->walk->rec;
     const char *step_name = steps->steps.pattern ? steps->steps.pattern : steps->steps.class;
     char texts[RUN_FACTS][FACT_BYTES] = {{0}};
+    uint64_t wall_ns = 0, cost_ns = 0;
+    uint32_t ranks = 0; /* processes with steps */
     int error = 0;
-    for (uint32_t i = 0; i < rec->count; i++)
-        for (unsigned k = 0; error == 0 && k < RUN_FACTS; k++)
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        for (enum run_fact k = 0; error == 0 && k < RUN_FACTS; k++)
             if (run_fact_infos[k].meta)
-                error = run_fact_set(r, (enum run_fact)k,
-                                     process_meta(rec->processes[i], run_fact_infos[k].meta));
+                error = run_fact_set(r, k, process_meta(p, run_fact_infos[k].meta));
+        for (uint32_t k = 0; k < p->costs.step_count; k++)
+            add_once(texts[RUN_FACT_GIVEN_UP], p->costs.steps[k].text);
+        wall_ns += p->costs.sum[COST_SUM_WALL_NS];
+        cost_ns += p->costs.sum[COST_SUM_COST_NS];
+        ranks += steps->steps.firsts[i + 1] > steps->steps.firsts[i];
+    }
+    r->cost = wall_ns ? cost_share(cost_ns, wall_ns) : NAN;
     name_devices(steps, texts[RUN_FACT_GPU]);
     name_losses(steps->walk, texts[RUN_FACT_LOSSES]);
-    for (uint32_t i = 0; i < rec->count; i++)
-        for (uint32_t k = 0; k < rec->processes[i]->costs.step_count; k++)
-            add_once(texts[RUN_FACT_GIVEN_UP], rec->processes[i]->costs.steps[k].text);
-    snprintf(texts[RUN_FACT_RANKS], FACT_BYTES, "%u", process_count(steps));
+    snprintf(texts[RUN_FACT_RANKS], FACT_BYTES, "%u", ranks);
     name_gpu_rows(rec, texts[RUN_FACT_GPU_ROWS]);
     snprintf(texts[RUN_FACT_STEPS_BY], FACT_BYTES, "%s%s%s", step_kinds[steps->steps.kind].word,
              step_name ? " " : "", step_name ? step_name : "");
@@ -186,8 +174,7 @@ int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
         if (gmtime_r(&seconds, &tm))
             strftime(texts[RUN_FACT_TIME], FACT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
     }
-    for (unsigned i = 0; error == 0 && i < RUN_FACTS; i++)
-        error = run_fact_set(r, (enum run_fact)i, texts[i]);
-    measure_cost(r, rec);
+    for (enum run_fact i = 0; error == 0 && i < RUN_FACTS; i++)
+        error = run_fact_set(r, i, texts[i]);
     return error;
 }

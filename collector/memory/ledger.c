@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 
 #define OUT_OF_MEMORY 2 /* of the runtime and the driver */
@@ -22,15 +22,14 @@ struct ledger_late {
     bool has_failed;
 };
 
-int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user)
+void ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user)
 {
     *l = (struct ledger){.walk = walk, .user = *user};
     l->places.count_max = LEDGER_BLOCKS_MAX;
     l->totals.places.count_max = TOTALS_PLACES_MAX;
-    l->has_calls = calloc(walk->rec->count + 1u, sizeof *l->has_calls);
-    l->mappings = calloc(walk->rec->count + 1u, sizeof *l->mappings);
-    l->late = calloc(LEDGER_LATE_MAX, sizeof *l->late);
-    return l->has_calls && l->mappings && l->late ? 0 : GPUPROF_NO_MEMORY;
+    l->has_calls = memory_new(walk->rec->count, sizeof *l->has_calls);
+    l->mappings = memory_new(walk->rec->count, sizeof *l->mappings);
+    l->late = memory_new(LEDGER_LATE_MAX, sizeof *l->late);
 }
 
 void ledger_release(struct ledger *l)
@@ -56,37 +55,36 @@ static bool is_later(const void *one, const void *other)
     return a->block.begin_ns >= b->block.begin_ns;
 }
 
-static int ledger_settle(struct ledger *l, const struct ledger_late *late)
+static void ledger_settle(struct ledger *l, const struct ledger_late *late)
 {
     struct ledger_block block = late->block;
     uint64_t at_ns = block.begin_ns;
     if (late->has_failed || late->memory == API_MEMORY_INFO)
-        return l->user.change(l->user.context, late->has_failed ? LEDGER_FAILED : LEDGER_ASKED,
-                              &block, at_ns);
-    if (late->memory == API_MEMORY_MAP)
-        return books_map(l, &block, late->handle, at_ns);
-    if (late->memory == API_MEMORY_RETAIN)
-        return books_retain(l, block.process, block.address);
-    return books_put_in(l, &block);
+        l->user.change(l->user.context, late->has_failed ? LEDGER_FAILED : LEDGER_ASKED, &block,
+                       at_ns);
+    else if (late->memory == API_MEMORY_MAP)
+        books_map(l, &block, late->handle, at_ns);
+    else if (late->memory == API_MEMORY_RETAIN)
+        books_retain(l, block.process, block.address);
+    else
+        books_put_in(l, &block);
 }
 
 /* Applies all effects up to then. */
-static int catch_up(struct ledger *l, uint64_t now_ns)
+static void catch_up(struct ledger *l, uint64_t now_ns)
 {
-    int error = 0;
-    while (error == 0 && l->late_count && l->late[l->late_count - 1].block.begin_ns <= now_ns)
-        error = ledger_settle(l, &l->late[--l->late_count]);
-    return error;
+    while (l->late_count && l->late[l->late_count - 1].block.begin_ns <= now_ns)
+        ledger_settle(l, &l->late[--l->late_count]);
 }
 
 /* Stores an effect for later. Too many open calls exist only in a forged file; then it applies at
  * once. */
-static int do_later(struct ledger *l, const struct ledger_late *late)
+static void do_later(struct ledger *l, const struct ledger_late *late)
 {
     if (l->late_count == LEDGER_LATE_MAX)
-        return ledger_settle(l, late);
-    ARRAY_KEEP(l->late, l->late_count, LEDGER_LATE_MAX, late, is_later);
-    return 0;
+        ledger_settle(l, late);
+    else
+        ARRAY_KEEP(l->late, l->late_count, LEDGER_LATE_MAX, late, is_later);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -124,13 +122,14 @@ static const uint8_t got_kinds[API_MEMORY_COUNT] = {
 };
 
 /* The owner is known at the call's begin; the time and the device at its end. */
-static int ask_owner(const struct ledger *l, const struct slice *s, struct ledger_block *b)
+static void ask_owner(const struct ledger *l, const struct slice *s, struct ledger_block *b)
 {
-    return l->user.owner ? l->user.owner(l->user.context, s, b->kind, &b->owner) : 0;
+    if (l->user.owner)
+        l->user.owner(l->user.context, s, b->kind, &b->owner);
 }
 
 /* Takes an allocation or a query, which has its result when the call returns. */
-static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
+static void take_get(struct ledger *l, const struct slice *s, unsigned memory)
 {
     const struct event *e = &s->event;
     struct ledger_late late = {.block = {.process = e->process, .begin_ns = e->end_ns},
@@ -152,14 +151,15 @@ static int take_get(struct ledger *l, const struct slice *s, unsigned memory)
         b->is_host = true; /* its properties contain the place */
     /* An empty request, or memory that another call maps. */
     if (gets && !late.has_failed && (!b->address || !b->bytes))
-        return 0;
+        return;
     l->has_calls[e->process->index] |= gets;
-    int error = gets ? ask_owner(l, s, b) : 0;
-    return error < 0 ? error : do_later(l, &late);
+    if (gets)
+        ask_owner(l, s, b);
+    do_later(l, &late);
 }
 
 /* Takes a release, which counts from the call's begin on. */
-static int take_release(struct ledger *l, const struct event *e, unsigned memory)
+static void take_release(struct ledger *l, const struct event *e, unsigned memory)
 {
     static const uint8_t spaces[API_MEMORY_COUNT] = {
         [API_MEMORY_FREE] = SPACE_ADDRESS + 1,
@@ -170,46 +170,46 @@ static int take_release(struct ledger *l, const struct event *e, unsigned memory
     const struct process *p = e->process;
     uint64_t ptr = argument(e, "ptr"), at_ns = e->begin_ns;
     if (spaces[memory])
-        return books_release(l, p, spaces[memory] - 1u, ptr, at_ns);
-    if (memory == API_MEMORY_RELEASE_PHYSICAL)
-        return books_release_physical(l, p, argument(e, "handle"), at_ns);
-    if (memory == API_MEMORY_UNMAP)
-        return books_unmap(l, p, ptr, argument(e, "bytes"), at_ns);
-    bool is_context = function_arg_place(e->function, "handle") != UINT32_MAX;
-    return memory == API_MEMORY_RESET ? books_reset(l, p, ledger_device_of(e), is_context, at_ns)
-                                      : 0;
+        books_release(l, p, spaces[memory] - 1u, ptr, at_ns);
+    else if (memory == API_MEMORY_RELEASE_PHYSICAL)
+        books_release_physical(l, p, argument(e, "handle"), at_ns);
+    else if (memory == API_MEMORY_UNMAP)
+        books_unmap(l, p, ptr, argument(e, "bytes"), at_ns);
+    else if (memory == API_MEMORY_RESET)
+        books_reset(l, p, ledger_device_of(e),
+                    function_arg_place(e->function, "handle") != UINT32_MAX, at_ns);
 }
 
-static int ledger_take_call(struct ledger *l, const struct slice *s)
+static void ledger_take_call(struct ledger *l, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
     unsigned memory = e->function->memory;
     bool has_failed = r->result != 0, is_captured = r->flags & RECORD_CAPTURED;
     if (memory == API_MEMORY_NONE || r->flags & (RECORD_NESTED | RECORD_OPEN | RECORD_STALE))
-        return 0;
+        return;
     if (has_failed && !(api_gets_memory(memory) && r->result == OUT_OF_MEMORY))
-        return 0;
+        return;
     l->doubts.sampled += r->weight > 1;
     if (is_captured && (memory == API_MEMORY_GET_POOLED || memory == API_MEMORY_FREE))
         memory = memory == API_MEMORY_FREE ? API_MEMORY_NODE_FREE : API_MEMORY_NODE_GET;
     l->doubts.in_graphs += memory == API_MEMORY_NODE_GET;
-    return got_kinds[memory] || memory == API_MEMORY_RETAIN || memory == API_MEMORY_MAP ||
-                   memory == API_MEMORY_INFO
-               ? take_get(l, s, memory)
-               : take_release(l, e, memory);
+    if (got_kinds[memory] || memory == API_MEMORY_RETAIN || memory == API_MEMORY_MAP ||
+        memory == API_MEMORY_INFO)
+        take_get(l, s, memory);
+    else
+        take_release(l, e, memory);
 }
 
 /* ---- CUPTI's records ------------------------------------------------------------------------- */
 
-static int take_pool(struct ledger *l, const struct event *e)
+static void take_pool(struct ledger *l, const struct event *e)
 {
     const struct record *r = e->record;
     bool is_gone = record_arg(r, POOL_OPERATION) == POOL_DESTROYED;
-    return record_arg(r, POOL_KIND) == POOL_LOCAL
-               ? books_pool(l, e->process, device_reported(record_arg(r, POOL_DEVICE)),
-                            record_arg(r, POOL_POOL), is_gone ? 0 : record_arg(r, POOL_BYTES))
-               : 0;
+    if (record_arg(r, POOL_KIND) == POOL_LOCAL)
+        books_pool(l, e->process, device_reported(record_arg(r, POOL_DEVICE)),
+                   record_arg(r, POOL_POOL), is_gone ? 0 : record_arg(r, POOL_BYTES));
 }
 
 /* Describes the record's memory; false if it is not the program's own. */
@@ -250,34 +250,30 @@ static void correct_device(struct ledger *l, const struct ledger_block *reported
 
 /* Only CUPTI's record shows variables of modules, and all blocks if allocating calls are not
  * recorded. */
-static int take_memory(struct ledger *l, const struct slice *s)
+static void take_memory(struct ledger *l, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
     bool comes = record_arg(r, MEMORY_OPERATION) == MEMORY_ALLOCATE;
     struct ledger_block block = {.process = e->process, .begin_ns = e->begin_ns};
     if (!describe_reported(r, &block))
-        return 0;
-    int error = block.is_pooled
-                    ? books_pool(l, e->process, block.device, record_arg(r, MEMORY_POOL),
-                                 record_arg(r, MEMORY_POOL_BYTES) - 1)
-                    : 0;
-    if (error < 0)
-        return error;
+        return;
+    if (block.is_pooled)
+        books_pool(l, e->process, block.device, record_arg(r, MEMORY_POOL),
+                   record_arg(r, MEMORY_POOL_BYTES) - 1);
     if (l->has_calls[e->process->index] && block.kind != LEDGER_STATIC) {
         correct_device(l, &block);
-        return 0;
+    } else if (comes) {
+        ask_owner(l, s, &block);
+        books_put_in(l, &block);
+    } else {
+        books_release(l, e->process, ledger_space_of(block.kind), block.address, e->begin_ns);
     }
-    if (!comes)
-        return books_release(l, e->process, ledger_space_of(block.kind), block.address,
-                             e->begin_ns);
-    error = ask_owner(l, s, &block);
-    return error < 0 ? error : books_put_in(l, &block);
 }
 
 /* ---- PyTorch's allocator --------------------------------------------------------------------- */
 
-static int ledger_take_tensor(struct ledger *l, const struct slice *s)
+static void ledger_take_tensor(struct ledger *l, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -290,12 +286,15 @@ static int ledger_take_tensor(struct ledger *l, const struct slice *s)
         .reserved = record_arg(r, has_failed ? TENSOR_OOM_RESERVED : TENSOR_RESERVED),
         .device = device_reported(record_arg(r, has_failed ? TENSOR_OOM_DEVICE : TENSOR_DEVICE))};
     set_kind(&block, LEDGER_TENSOR);
-    if (!has_failed && record_arg(r, TENSOR_OPERATION) != MEMORY_ALLOCATE)
-        return books_release(l, e->process, SPACE_TENSOR, block.address, e->begin_ns);
-    int error = ask_owner(l, s, &block);
-    if (error < 0 || !has_failed)
-        return error < 0 ? error : books_put_in(l, &block);
-    return l->user.change(l->user.context, LEDGER_FAILED, &block, e->begin_ns);
+    if (!has_failed && record_arg(r, TENSOR_OPERATION) != MEMORY_ALLOCATE) {
+        books_release(l, e->process, SPACE_TENSOR, block.address, e->begin_ns);
+        return;
+    }
+    ask_owner(l, s, &block);
+    if (has_failed)
+        l->user.change(l->user.context, LEDGER_FAILED, &block, e->begin_ns);
+    else
+        books_put_in(l, &block);
 }
 
 static __attribute__((noinline)) int take_any(struct ledger *l, const struct slice *s)
@@ -304,19 +303,18 @@ static __attribute__((noinline)) int take_any(struct ledger *l, const struct sli
     bool is_left = s->change == SPAN_LEFT; /* no event: all events are past */
     uint64_t end_ns = l->until_ns ? l->until_ns : UINT64_MAX;
     bool is_past = is_left || e->begin_ns > end_ns;
-    int error = catch_up(l, is_past ? end_ns : e->begin_ns);
-    if (error < 0)
-        return error;
+    catch_up(l, is_past ? end_ns : e->begin_ns);
     if (is_past && l->until_ns)
         return WALK_STOP;
     switch (e->record->type) {
-    case RECORD_CALL: return ledger_take_call(l, s);
-    case RECORD_MEMORY: return take_memory(l, s);
-    case RECORD_POOL: return take_pool(l, e);
+    case RECORD_CALL: ledger_take_call(l, s); break;
+    case RECORD_MEMORY: take_memory(l, s); break;
+    case RECORD_POOL: take_pool(l, e); break;
     case RECORD_TENSOR:
-    case RECORD_TENSOR_OOM: return ledger_take_tensor(l, s);
-    default: return 0;
+    case RECORD_TENSOR_OOM: ledger_take_tensor(l, s); break;
+    default: break;
     }
+    return 0;
 }
 
 /* Most slices are work, or calls unrelated to memory. */
@@ -333,7 +331,8 @@ static int ledger_take(void *context, const struct slice *s)
 static int ledger_end(void *context)
 {
     struct ledger *l = context;
-    return catch_up(l, l->until_ns ? l->until_ns : UINT64_MAX);
+    catch_up(l, l->until_ns ? l->until_ns : UINT64_MAX);
+    return 0;
 }
 
 struct consumer ledger_consumer(struct ledger *l)

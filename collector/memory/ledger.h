@@ -92,13 +92,12 @@ enum ledger_change {
                         how much (reserved), whoever has the rest */
 };
 
-/* The callbacks return 0 or an error, which ends the walk. */
 struct ledger_user {
     void *context;
-    int (*change)(void *context, enum ledger_change change, struct ledger_block *block,
-                  uint64_t at_ns);
+    void (*change)(void *context, enum ledger_change change, struct ledger_block *block,
+                   uint64_t at_ns);
     /* Called at the begin of the allocating call; *owner is stored in the block. NULL: none. */
-    int (*owner)(void *context, const struct slice *s, unsigned kind, uint32_t *owner);
+    void (*owner)(void *context, const struct slice *s, unsigned kind, uint32_t *owner);
 };
 
 /*
@@ -167,8 +166,8 @@ struct ledger {
     uint64_t until_ns; /* moment of the books, set by the user; 0: the end */
 };
 
-/* `walk` must outlive `l`. 0 or GPUPROF_NO_MEMORY; call ledger_release in both cases. */
-int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user);
+/* `walk` must outlive `l`. */
+void ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user);
 void ledger_release(struct ledger *l);
 
 /* The consumer for a walk; place it before consumers that depend on it. It must request from the
@@ -191,31 +190,32 @@ static inline const struct place_totals *ledger_totals_of(const struct ledger *l
     return b->totals ? &l->totals.list[b->totals - 1] : NULL;
 }
 
-/* ---- live blocks by address or handle, for ledger.c (ledger_books.c). 0 or an error. ---- */
+/* ---- live blocks by address or handle, for ledger.c (ledger_books.c) ---- */
 
 /* Sets the size of a pool, including freed memory in it; 0: it is gone. Pools beyond the maximum
  * are ignored. */
-int books_pool(struct ledger *l, const struct process *process, uint32_t device, uint64_t number,
-               uint64_t bytes);
+void books_pool(struct ledger *l, const struct process *process, uint32_t device, uint64_t number,
+                uint64_t bytes);
 
 /* Adds a block, from its begin on. */
-int books_put_in(struct ledger *l, const struct ledger_block *wanted);
+void books_put_in(struct ledger *l, const struct ledger_block *wanted);
 
 /* Remove blocks: the one at that address (counts a stray if there is none); all of the process on
  * the device, or those from driver functions there (`is_context`). */
-int books_release(struct ledger *l, const struct process *p, enum ledger_space space,
-                  uint64_t address, uint64_t at_ns);
-int books_reset(struct ledger *l, const struct process *p, uint32_t device, bool is_context,
-                uint64_t at_ns);
+void books_release(struct ledger *l, const struct process *p, enum ledger_space space,
+                   uint64_t address, uint64_t at_ns);
+void books_reset(struct ledger *l, const struct process *p, uint32_t device, bool is_context,
+                 uint64_t at_ns);
 
 /* Physical memory: release a reference by handle; map a handle at an address; unmap a range of
  * addresses; retain a reference by address. */
-int books_release_physical(struct ledger *l, const struct process *p, uint64_t handle,
-                           uint64_t at_ns);
-int books_map(struct ledger *l, const struct ledger_block *wanted, uint64_t handle, uint64_t at_ns);
-int books_unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
-                uint64_t at_ns);
-int books_retain(struct ledger *l, const struct process *p, uint64_t address);
+void books_release_physical(struct ledger *l, const struct process *p, uint64_t handle,
+                            uint64_t at_ns);
+void books_map(struct ledger *l, const struct ledger_block *wanted, uint64_t handle,
+               uint64_t at_ns);
+void books_unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
+                 uint64_t at_ns);
+void books_retain(struct ledger *l, const struct process *p, uint64_t address);
 
 /*
  * The layout of a process's memory at a moment: segments, which CUDA gave, and the blocks of
@@ -236,9 +236,9 @@ struct ledger_layout {
     uint32_t count;
 };
 
-/* 0 or GPUPROF_NO_MEMORY; the caller frees the list in both cases. */
-int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
-                       const struct process *process);
+/* The caller frees the list. */
+void ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
+                        const struct process *process);
 
 /* The range at that index, if it is a tensor within `outer`; else NULL. */
 static inline const struct layout_range *
@@ -252,13 +252,12 @@ layout_tensor(const struct ledger_layout *layout, const struct layout_range *out
                : NULL;
 }
 
-/* Free memory between blocks of PyTorch's allocator, in the segments of a device that have some. 0
- * or GPUPROF_NO_MEMORY. */
+/* Free memory between blocks of PyTorch's allocator, in the segments of a device that have some. */
 struct ledger_holes {
     uint64_t free;
     uint64_t largest;
 };
-int ledger_holes(const struct ledger *l, const struct process *process, uint32_t device,
-                 struct ledger_holes *holes);
+struct ledger_holes ledger_holes(const struct ledger *l, const struct process *process,
+                                 uint32_t device);
 
 #endif

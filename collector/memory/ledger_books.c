@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "error.h"
 #include "memory/ledger.h"
 
@@ -26,19 +27,31 @@ enum ledger_space ledger_space_of(unsigned kind)
     return spaces[kind];
 }
 
+/* False: the map is full. */
+static bool remember(struct key_map *map, struct key key, uint64_t value)
+{
+    int error = key_map_set(map, key, value);
+    if (error == GPUPROF_NO_MEMORY)
+        memory_missing();
+    return error == 0;
+}
+
 /* ---- totals ---------------------------------------------------------------------------------- */
 
 #define POOL_BYTES_MAX (1ull << 61) /* keeps sums in range for any file */
 
-/* Sets *number to the place's, from 1 on; 0 beyond the maximum. 0 or GPUPROF_NO_MEMORY. */
-static int totals_place(struct ledger *l, const struct process *process, uint32_t device,
-                        bool is_host, uint32_t *number)
+/* The number of the place, from 1 on; 0 beyond the maximum. */
+static uint32_t totals_place(struct ledger *l, const struct process *process, uint32_t device,
+                             bool is_host)
 {
+    uint32_t number;
     uint32_t shown = is_host ? LEDGER_NO_DEVICE : device;
     struct key key = {process->index, shown, is_host};
     const struct place_totals new = {.process = process, .device = shown, .is_host = is_host};
-    return KEY_MAP_ITEM(&l->totals.places, key, l->totals.list, l->totals.count, TOTALS_PLACES_MAX,
-                        &new, number);
+    if (KEY_MAP_ITEM(&l->totals.places, key, l->totals.list, l->totals.count, TOTALS_PLACES_MAX,
+                     &new, &number) < 0)
+        memory_missing();
+    return number;
 }
 
 static void books_change(uint64_t *total, uint64_t bytes, bool comes)
@@ -46,36 +59,28 @@ static void books_change(uint64_t *total, uint64_t bytes, bool comes)
     *total = comes ? *total + bytes : *total - min_of(bytes, *total);
 }
 
-int books_pool(struct ledger *l, const struct process *process, uint32_t device, uint64_t number,
-               uint64_t bytes)
+void books_pool(struct ledger *l, const struct process *process, uint32_t device, uint64_t number,
+                uint64_t bytes)
 {
     struct key key = {process->index, device, number};
-    uint32_t place;
-    int error = totals_place(l, process, device, false, &place);
-    if (error < 0 || !place)
-        return error;
+    uint32_t place = totals_place(l, process, device, false);
     uint64_t before = key_map_get(&l->totals.pools, key);
     bytes = min_of(bytes, POOL_BYTES_MAX);
-    if (bytes)
-        error = key_map_set(&l->totals.pools, key, bytes + 1);
-    else
+    if (!place || (bytes && !remember(&l->totals.pools, key, bytes + 1)))
+        return;
+    if (!bytes)
         key_map_remove(&l->totals.pools, key);
-    if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
     struct place_totals *t = &l->totals.list[place - 1];
     books_change(&t->pooled, before ? before - 1 : 0, false);
     t->pooled = min_of(t->pooled + bytes, POOL_BYTES_MAX);
     t->has_pool = true;
-    return 0;
 }
 
 /* Adds the block to the totals, or takes it out, and tells the user. */
-static int tell(struct ledger *l, struct ledger_block *b, bool comes, uint64_t at_ns)
+static void tell(struct ledger *l, struct ledger_block *b, bool comes, uint64_t at_ns)
 {
-    int error = totals_place(l, b->process, b->device, b->is_host, &b->totals);
+    b->totals = totals_place(l, b->process, b->device, b->is_host);
     struct place_totals *place = b->totals ? &l->totals.list[b->totals - 1] : NULL;
-    if (error < 0)
-        return error;
     if (place && b->kind == LEDGER_TENSOR) {
         place->has_tensors = true;
         place->tensors_reserved = comes ? b->reserved : place->tensors_reserved;
@@ -84,7 +89,7 @@ static int tell(struct ledger *l, struct ledger_block *b, bool comes, uint64_t a
         books_change(&place->allocated, b->bytes, comes);
         books_change(&place->outside, b->is_pooled ? 0 : b->bytes, comes);
     }
-    return l->user.change(l->user.context, comes ? LEDGER_GOT : LEDGER_GONE, b, at_ns);
+    l->user.change(l->user.context, comes ? LEDGER_GOT : LEDGER_GONE, b, at_ns);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -110,130 +115,109 @@ static void unname(struct ledger *l, uint32_t place)
         key_map_remove(&l->places, key);
 }
 
-static int books_take_out(struct ledger *l, uint32_t place, uint64_t at_ns)
+static void books_take_out(struct ledger *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     unname(l, place);
-    int error = b->kind != LEDGER_NOT_OWN ? tell(l, b, false, at_ns) : 0;
+    if (b->kind != LEDGER_NOT_OWN)
+        tell(l, b, false, at_ns);
     *b = (struct ledger_block){.refs = l->unused};
     l->unused = place;
-    return error;
 }
 
 /* Drops a block without a recorded release. Mapped physical memory stays, without its address. */
-static int replace(struct ledger *l, uint32_t place, uint64_t at_ns)
+static void replace(struct ledger *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     l->doubts.replaced += b->kind != LEDGER_NOT_OWN;
     b->refs = 0;
     unname(l, place);
-    return b->maps ? 0 : books_take_out(l, place, at_ns);
+    if (!b->maps)
+        books_take_out(l, place, at_ns);
 }
 
-/* The place for a new block; 0 if there is none, or out of memory (*error). */
-static uint32_t new_place(struct ledger *l, int *error)
+/* The place for a new block; 0 if there is none. */
+static uint32_t new_place(struct ledger *l)
 {
     uint32_t place = l->unused;
-    if (place) {
+    if (place)
         l->unused = l->blocks[place].refs;
-        return place;
-    }
-    if (l->count >= LEDGER_BLOCKS_MAX)
-        return 0;
-    if (ARRAY_ROOM(l->blocks, l->count + 1, l->capacity, 256))
-        return ++l->count;
-    *error = GPUPROF_NO_MEMORY;
-    return 0;
+    else if (l->count < LEDGER_BLOCKS_MAX && ARRAY_ROOM(l->blocks, l->count + 1, l->capacity, 256))
+        place = ++l->count;
+    return place;
 }
 
-int books_put_in(struct ledger *l, const struct ledger_block *wanted)
+void books_put_in(struct ledger *l, const struct ledger_block *wanted)
 {
     struct key key =
         ledger_books_key_of(wanted->process, ledger_space_of(wanted->kind), wanted->address);
     uint32_t there = (uint32_t)key_map_get(&l->places, key);
-    int error = there ? replace(l, there, wanted->begin_ns) : 0;
-    uint32_t place = error < 0 ? 0 : new_place(l, &error);
-    l->doubts.beyond += !place && error == 0;
+    if (there)
+        replace(l, there, wanted->begin_ns);
+    uint32_t place = new_place(l);
+    l->doubts.beyond += !place;
     if (!place)
-        return error;
+        return;
     struct ledger_block *b = &l->blocks[place];
     *b = *wanted;
     b->bytes = min_of(b->bytes, LEDGER_BYTES_MAX);
     b->refs = 1;
-    error = key_map_set(&l->places, key, place);
-    return error == 0 ? tell(l, b, true, b->begin_ns) : error;
+    remember(&l->places, key, place);
+    tell(l, b, true, b->begin_ns);
 }
 
 /* A destroyed context takes only memory from driver functions: the runtime's is in the primary
  * context. Physical memory belongs to no context. */
-int books_reset(struct ledger *l, const struct process *p, uint32_t device, bool is_context,
-                uint64_t at_ns)
+void books_reset(struct ledger *l, const struct process *p, uint32_t device, bool is_context,
+                 uint64_t at_ns)
 {
-    int error = 0;
-    for (uint32_t place = 1; error == 0 && place <= l->count; place++) {
+    for (uint32_t place = 1; place <= l->count; place++) {
         const struct ledger_block *b = &l->blocks[place];
         if (b->process == p && b->device == device && device != LEDGER_NO_DEVICE &&
             (b->is_driver || !is_context) && b->kind != LEDGER_NOT_OWN &&
             ledger_space_of(b->kind) < SPACE_HANDLE)
-            error = books_take_out(l, place, at_ns);
+            books_take_out(l, place, at_ns);
     }
-    return error;
 }
 
 /* ---- physical memory ------------------------------------------------------------------------- */
 
 /* Removes physical memory that has no reference and no mapping left. */
-static int drop_physical(struct ledger *l, uint32_t place, uint64_t at_ns)
+static void drop_physical(struct ledger *l, uint32_t place, uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     if (b->refs == 0)
         unname(l, place);
-    return b->refs || b->maps ? 0 : books_take_out(l, place, at_ns);
+    if (!b->refs && !b->maps)
+        books_take_out(l, place, at_ns);
 }
 
-int books_release_physical(struct ledger *l, const struct process *p, uint64_t handle,
-                           uint64_t at_ns)
+void books_release_physical(struct ledger *l, const struct process *p, uint64_t handle,
+                            uint64_t at_ns)
 {
     uint32_t place = books_find(l, p, SPACE_HANDLE, handle);
     if (!place)
-        return 0; /* imported from another process */
+        return; /* imported from another process */
     l->blocks[place].refs -= l->blocks[place].refs > 0;
-    return drop_physical(l, place, at_ns);
+    drop_physical(l, place, at_ns);
 }
 
-static int report_mapped(const struct ledger *l, const struct mapping *where,
-                         enum ledger_change change, uint64_t at_ns)
+static void report_mapped(const struct ledger *l, const struct mapping *where,
+                          enum ledger_change change, uint64_t at_ns)
 {
     struct ledger_block b = l->blocks[where->to];
     b.address = where->address;
     b.bytes = where->bytes;
-    return l->user.change(l->user.context, change, &b, at_ns);
-}
-
-/*
- * A call allocated this address, and other calls map and unmap there: a library manages addresses
- * of its own, in unrecorded calls. From now on the block's bytes are those mapped at its addresses,
- * until these are released.
- */
-static int hollow(struct ledger *l, const struct process *p, uint64_t address, uint64_t at_ns)
-{
-    uint32_t place = books_find(l, p, SPACE_ADDRESS, address);
-    struct ledger_block *b = place ? &l->blocks[place] : NULL;
-    if (!b || b->kind == LEDGER_NOT_OWN)
-        return 0;
-    int error = tell(l, b, false, at_ns);
-    b->kind = LEDGER_NOT_OWN;
-    return error;
+    l->user.change(l->user.context, change, &b, at_ns);
 }
 
 /* Removes the mappings there; with `releases` also a reference to the memory of each. */
-static int unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
-                 uint64_t at_ns, bool releases)
+static void unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
+                  uint64_t at_ns, bool releases)
 {
     struct mappings *mappings = &l->mappings[p->index];
     const struct mapping *found;
-    int error = 0;
-    while (error == 0 && (found = mappings_find(mappings, address, bytes))) {
+    while ((found = mappings_find(mappings, address, bytes))) {
         struct mapping was = *found;
         struct ledger_block *b = &l->blocks[was.to];
         mappings_remove(mappings, found);
@@ -242,63 +226,71 @@ static int unmap(struct ledger *l, const struct process *p, uint64_t address, ui
             continue;
         b->maps--;
         b->refs -= releases && b->refs > 0;
-        error = report_mapped(l, &was, LEDGER_UNMAPPED, at_ns);
-        if (error == 0)
-            error = drop_physical(l, was.to, at_ns);
+        report_mapped(l, &was, LEDGER_UNMAPPED, at_ns);
+        drop_physical(l, was.to, at_ns);
     }
-    return error;
 }
 
-int books_unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
-                uint64_t at_ns)
+/*
+ * If a call allocated this address, and other calls map and unmap there, a library manages
+ * addresses of its own, in unrecorded calls. From now on the block's bytes are those mapped at its
+ * addresses, until these are released.
+ */
+void books_unmap(struct ledger *l, const struct process *p, uint64_t address, uint64_t bytes,
+                 uint64_t at_ns)
 {
-    int error = hollow(l, p, address, at_ns);
-    return error < 0 ? error : unmap(l, p, address, bytes, at_ns, false);
+    uint32_t place = books_find(l, p, SPACE_ADDRESS, address);
+    if (place && l->blocks[place].kind != LEDGER_NOT_OWN) {
+        tell(l, &l->blocks[place], false, at_ns);
+        l->blocks[place].kind = LEDGER_NOT_OWN;
+    }
+    unmap(l, p, address, bytes, at_ns, false);
 }
 
 /* Removes the block at the address; from a hollow one also the memory that is mapped there. A
  * release of NULL is not counted as a stray. */
-int books_release(struct ledger *l, const struct process *p, enum ledger_space space,
-                  uint64_t address, uint64_t at_ns)
+void books_release(struct ledger *l, const struct process *p, enum ledger_space space,
+                   uint64_t address, uint64_t at_ns)
 {
     uint32_t place = books_find(l, p, space, address);
-    int error = 0;
     l->doubts.strays += !place && address;
     if (place && l->blocks[place].kind == LEDGER_NOT_OWN)
-        error = unmap(l, p, address, l->blocks[place].bytes, at_ns, true);
-    return place && error == 0 ? books_take_out(l, place, at_ns) : error;
+        unmap(l, p, address, l->blocks[place].bytes, at_ns, true);
+    if (place)
+        books_take_out(l, place, at_ns);
 }
 
 /* Maps memory, which may have several addresses; memory of other processes can be mapped, too. */
-int books_map(struct ledger *l, const struct ledger_block *wanted, uint64_t handle, uint64_t at_ns)
+void books_map(struct ledger *l, const struct ledger_block *wanted, uint64_t handle, uint64_t at_ns)
 {
     const struct process *p = wanted->process;
     struct mapping mapping = {.address = wanted->address, .bytes = wanted->bytes};
-    int error = books_unmap(l, p, mapping.address, mapping.bytes, at_ns);
+    books_unmap(l, p, mapping.address, mapping.bytes, at_ns);
     mapping.to = books_find(l, p, SPACE_HANDLE, handle);
-    if (error < 0 || l->mapping_count >= LEDGER_MAPPINGS_MAX)
-        return error;
-    error = mappings_add(&l->mappings[p->index], &mapping);
+    int error = l->mapping_count < LEDGER_MAPPINGS_MAX
+                    ? mappings_add(&l->mappings[p->index], &mapping)
+                    : GPUPROF_LIMIT;
+    if (error == GPUPROF_NO_MEMORY)
+        memory_missing();
     if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
+        return;
     l->mapping_count++;
     if (!mapping.to)
-        return 0;
+        return;
     l->blocks[mapping.to].maps++;
-    return report_mapped(l, &mapping, LEDGER_MAPPED, at_ns);
+    report_mapped(l, &mapping, LEDGER_MAPPED, at_ns);
 }
 
 /* The handle is the one that the memory was made with, even if it was released since. */
-int books_retain(struct ledger *l, const struct process *p, uint64_t address)
+void books_retain(struct ledger *l, const struct process *p, uint64_t address)
 {
     const struct mapping *found = mappings_find(&l->mappings[p->index], address, 1);
     if (!found || !found->to)
-        return 0;
+        return;
     struct ledger_block *b = &l->blocks[found->to];
     struct key key = ledger_books_key_of(p, SPACE_HANDLE, b->address);
-    int error = key_map_get(&l->places, key) ? 0 : key_map_set(&l->places, key, found->to);
-    b->refs += key_map_get(&l->places, key) == found->to;
-    return error == GPUPROF_LIMIT ? 0 : error;
+    if (key_map_get(&l->places, key) || remember(&l->places, key, found->to))
+        b->refs += key_map_get(&l->places, key) == found->to;
 }
 
 /* ---- layout ---------------------------------------------------------------------------------- */
@@ -310,15 +302,9 @@ static int by_address(const void *left, const void *right)
     return ORDER(a->address, b->address) ?: a->is_tensor - b->is_tensor;
 }
 
-static bool has_address(const struct ledger_block *b)
-{
-    return !b->is_host && b->kind != LEDGER_NOT_OWN &&
-           (ledger_space_of(b->kind) == SPACE_ADDRESS || b->kind == LEDGER_STATIC);
-}
-
 /* Adds mapped memory, which comes in the order of addresses, to the last segment or a new one. */
-static int add_mapped(struct ledger_layout *layout, const struct mapping *found,
-                      const struct ledger_block *b)
+static void add_mapped(struct ledger_layout *layout, const struct mapping *found,
+                       const struct ledger_block *b)
 {
     struct layout_range *last = layout->count ? &layout->list[layout->count - 1] : NULL;
     const struct layout_range new = {.address = found->address,
@@ -327,46 +313,46 @@ static int add_mapped(struct ledger_layout *layout, const struct mapping *found,
                                      .place = found->to,
                                      .is_mapped = true};
     if (!found->to || b->is_host)
-        return 0;
+        return;
     if (!last || last->device != b->device || last->address + last->bytes != found->address)
-        return ARRAY_PUSH(layout->list, layout->count, &new);
-    last->bytes += found->bytes;
-    return 0;
+        ARRAY_PUSH(layout->list, layout->count, &new);
+    else
+        last->bytes += found->bytes;
 }
 
-static int add_block(struct ledger_layout *layout, const struct ledger_block *b, uint32_t place)
+static void add_block(struct ledger_layout *layout, const struct ledger_block *b, uint32_t place)
 {
     const struct layout_range new = {.address = b->address,
                                      .bytes = b->bytes,
                                      .device = b->device,
                                      .place = place,
                                      .is_tensor = b->kind == LEDGER_TENSOR};
-    bool is_shown = (new.is_tensor || has_address(b)) && b->address <= UINT64_MAX - b->bytes;
-    return is_shown ? ARRAY_PUSH(layout->list, layout->count, &new) : 0;
+    bool has_address = new.is_tensor || b->kind == LEDGER_STATIC ||
+                       (b->kind != LEDGER_NOT_OWN && ledger_space_of(b->kind) == SPACE_ADDRESS);
+    if (has_address && !b->is_host && b->address <= UINT64_MAX - b->bytes)
+        ARRAY_PUSH(layout->list, layout->count, &new);
 }
 
-int ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
-                       const struct process *process)
+void ledger_layout_make(struct ledger_layout *layout, const struct ledger *l,
+                        const struct process *process)
 {
     const struct mappings *mappings = &l->mappings[process->index];
-    int error = 0;
     *layout = (struct ledger_layout){0};
-    for (uint32_t i = 0; error == 0 && i < mappings->count; i++)
-        error = add_mapped(layout, &mappings->list[i], &l->blocks[mappings->list[i].to]);
-    for (uint32_t i = 1; error == 0 && i <= l->count; i++)
+    for (uint32_t i = 0; i < mappings->count; i++)
+        add_mapped(layout, &mappings->list[i], &l->blocks[mappings->list[i].to]);
+    for (uint32_t i = 1; i <= l->count; i++)
         if (l->blocks[i].process == process)
-            error = add_block(layout, &l->blocks[i], i);
+            add_block(layout, &l->blocks[i], i);
     ARRAY_SORT(layout->list, layout->count, by_address);
-    return error;
 }
 
-int ledger_holes(const struct ledger *l, const struct process *process, uint32_t device,
-                 struct ledger_holes *holes)
+struct ledger_holes ledger_holes(const struct ledger *l, const struct process *process,
+                                 uint32_t device)
 {
     struct ledger_layout layout;
-    int error = ledger_layout_make(&layout, l, process);
-    *holes = (struct ledger_holes){0};
-    for (uint32_t i = 0; error == 0 && i < layout.count; i++) {
+    struct ledger_holes holes = {0};
+    ledger_layout_make(&layout, l, process);
+    for (uint32_t i = 0; i < layout.count; i++) {
         const struct layout_range *s = &layout.list[i], *tensor;
         uint64_t at = s->address, end = s->address + s->bytes;
         if (s->is_tensor || s->device != device || !layout_tensor(&layout, s, i + 1))
@@ -374,11 +360,11 @@ int ledger_holes(const struct ledger *l, const struct process *process, uint32_t
         for (uint32_t t = i + 1; at < end; t++) {
             tensor = layout_tensor(&layout, s, t);
             uint64_t next = tensor ? tensor->address : end, hole = next > at ? next - at : 0;
-            holes->free += hole;
-            holes->largest = max_of(holes->largest, hole);
+            holes.free += hole;
+            holes.largest = max_of(holes.largest, hole);
             at = max_of(at, tensor ? next + tensor->bytes : end);
         }
     }
     free(layout.list);
-    return error;
+    return holes;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps, and growth from one to the next beyond chance: a linear fit through their ends. */
+/* Growth from step to step beyond chance: a linear fit through their ends. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "error.h"
 #include "memory/memory_report.h"
 
 #define GROWTH_ERRORS   5 /* a slope above this multiple of its error is no chance */
@@ -66,47 +64,4 @@ bool memory_leaks(const struct memory_growth *g)
     return memory_slope(g, &slope) && g->last > g->middle && g->middle > g->first &&
            (g->last - g->middle) >= (g->last - g->first) / 4 &&
            slope.bytes > GROWTH_ERRORS * slope.error;
-}
-
-uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
-{
-    const struct memory_process *own = &m->processes[p->index];
-    return own->last_ns > own->first_ns ? (own->last_ns - own->first_ns) / MEMORY_SLICES : 0;
-}
-
-uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark)
-{
-    const struct memory_process *own = &m->processes[p->index];
-    return memory_has_steps(m, p) ? own->steps[mark].end_ns
-                                  : own->first_ns + (mark + 1) * memory_slice_ns(m, p);
-}
-
-void memory_note_times(struct memory_report *m, const struct memory_request *request)
-{
-    struct memory_times *t = &m->times;
-    uint32_t kept = 0;
-    t->begin_ns = UINT64_MAX;
-    for (uint32_t i = 0, k = 0; i < m->process_count; i++) {
-        struct memory_process *own = &m->processes[i];
-        uint32_t first = kept;
-        own->first_ns = m->walk.first_ns[i];
-        own->last_ns = m->walk.last_ns[i];
-        if (own->last_ns) {
-            t->begin_ns = own->first_ns < t->begin_ns ? own->first_ns : t->begin_ns;
-            t->end_ns = own->last_ns > t->end_ns ? own->last_ns : t->end_ns;
-        }
-        for (; k < m->steps.firsts[i + 1]; k++)
-            if (!m->steps.list[k].is_partial)
-                m->steps.list[kept++] = m->steps.list[k];
-        own->steps = m->steps.list + first;
-        own->step_count = kept - first;
-    }
-    t->begin_ns = t->begin_ns < t->end_ns ? t->begin_ns : t->end_ns;
-    if (request->at_seconds >= 0)
-        t->asked_ns = m->walk.survey.origin_ns + (uint64_t)(request->at_seconds * 1e9);
-    t->until_ns = request->to_ns ? request->to_ns : UINT64_MAX;
-    t->end_ns = t->end_ns < t->until_ns ? t->end_ns : t->until_ns;
-    t->is_before = request->from_ns > t->begin_ns;
-    if (t->is_before)
-        t->begin_ns = request->from_ns < t->end_ns ? request->from_ns : t->end_ns;
 }

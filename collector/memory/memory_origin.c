@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "error.h"
 #include "memory/memory_report.h"
@@ -14,14 +15,14 @@
 
 static const struct number_kind origin_kind = NUMBER_KEY(struct memory_origin, kind);
 
-/* Sets *number to the owner's; beyond the maximum to 0, everything else. */
-static int memory_origin_number_of(struct memory_report *m, const struct memory_origin *wanted,
-                                   uint32_t *number)
+/* The number of the owner; beyond the maximum 0, everything else. */
+static uint32_t memory_origin_number_of(struct memory_report *m, const struct memory_origin *wanted)
 {
     int64_t found = NUMBER_ADD(&m->origins.numbers, &origin_kind, m->origins.list, m->origins.count,
                                m->owners.most, wanted);
-    *number = found > 0 ? (uint32_t)found - 1 : 0;
-    return found < 0 ? (int)found : 0;
+    if (found < 0)
+        memory_missing();
+    return found ? (uint32_t)found - 1 : 0;
 }
 
 /* The innermost line of the user's own, else the innermost line. */
@@ -45,54 +46,47 @@ static const struct stack_place *line_of(const struct memory_report *m, const st
     return line;
 }
 
-/* Finds the owner by line, once for each stack. 1 if found, 0 if there is no line, or an error. */
-static int line_origin(struct memory_report *m, const struct slice *s, struct memory_origin *o,
-                       uint32_t *number)
+/* Finds the owner by line, once for each stack. False: there is no line. */
+static bool line_origin(struct memory_report *m, const struct slice *s, struct memory_origin *o,
+                        uint32_t *number)
 {
     const struct process *p = s->event.process;
     struct key key = {p->index, s->event.record->stack_id, 0};
     uint64_t known = key_map_get(&m->origins.of_stacks, key);
     if (known) {
         *number = (uint32_t)(known - 1);
-        return 1;
+        return true;
     }
     const struct stack_place *line = key.b ? line_of(m, p, (uint32_t)key.b) : NULL;
     if (!line)
-        return 0;
+        return false;
     o->by = MEMORY_BY_LINE;
     o->file = line->file;
     o->name = line->function;
     o->line = line->line;
-    int error = memory_origin_number_of(m, o, number);
-    if (error == 0)
-        error = key_map_set(&m->origins.of_stacks, key, *number + 1ull);
-    return error < 0 && error != GPUPROF_LIMIT ? error : 1;
+    *number = memory_origin_number_of(m, o);
+    if (key_map_set(&m->origins.of_stacks, key, *number + 1ull) == GPUPROF_NO_MEMORY)
+        memory_missing();
+    return true;
 }
 
-/* The owner of memory that only CUPTI reports, without a call; a variable's name is in the
- * record. */
-static int variable_origin(struct memory_report *m, const struct record *r, unsigned kind,
-                           struct memory_origin *o, uint32_t *number)
-{
-    o->by = MEMORY_BY_KIND;
-    o->kind = kind;
-    int error = r->bytes && m->by != MEMORY_BY_KIND
-                    ? kernel_name_intern(&m->walk.texts, r->bytes, r->byte_count, &o->name)
-                    : 0;
-    return error < 0 ? error : memory_origin_number_of(m, o, number);
-}
-
-int memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number)
+void memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number)
 {
     struct memory_report *m = report;
     const struct record *r = s->event.record;
     struct memory_origin o;
     memset(&o, 0, sizeof o);
-    if (r->type == RECORD_MEMORY)
-        return variable_origin(m, r, kind, &o, number);
-    int known = m->by == MEMORY_BY_LINE ? line_origin(m, s, &o, number) : 0;
-    if (known)
-        return known < 0 ? known : 0;
+    if (r->type == RECORD_MEMORY) { /* only CUPTI reports it; it may be a variable */
+        o.by = MEMORY_BY_KIND;
+        o.kind = kind;
+        if (r->bytes && m->by != MEMORY_BY_KIND &&
+            kernel_name_intern(&m->walk.texts, r->bytes, r->byte_count, &o.name) < 0)
+            memory_missing();
+        *number = memory_origin_number_of(m, &o);
+        return;
+    }
+    if (m->by == MEMORY_BY_LINE && line_origin(m, s, &o, number))
+        return;
     const struct host_span *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
     const struct host_span *op = m->by <= MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
     if (m->by == MEMORY_BY_STACK && r->stack_id) {
@@ -113,7 +107,7 @@ int memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_
         o.by = MEMORY_BY_FUNCTION;
         o.function = s->event.function;
     }
-    return memory_origin_number_of(m, &o, number);
+    *number = memory_origin_number_of(m, &o);
 }
 
 /* The number of frames to show. Frames below the program's own code (the C library, the

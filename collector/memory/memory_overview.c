@@ -146,9 +146,10 @@ static void print_leaks(struct screen *s, const struct memory_report *m)
 {
     char grown[UNIT_TEXT_BYTES], step[UNIT_TEXT_BYTES];
     const struct memory_row *leaks[OWNERS_SHOWN];
-    uint32_t shown = 0;
+    uint32_t shown = 0, all = 0;
     for (uint32_t i = 0; i < m->rows.count; i++) {
         const struct memory_row *row = &m->rows.list[i];
+        all += row->leaks;
         if (row->leaks)
             ARRAY_KEEP(leaks, shown, OWNERS_SHOWN, &row, has_grown_more);
     }
@@ -159,8 +160,8 @@ static void print_leaks(struct screen *s, const struct memory_report *m)
                           "%10s, %s a step: ", bytes_text(grown, row->grown),
                           bytes_text(step, (uint64_t)(slope + 0.5)));
     }
-    if (m->rows.leaks > shown)
-        screen_line(s, "", NULL, "... and %u more: --table=leaks", m->rows.leaks - shown);
+    if (all > shown)
+        screen_line(s, "", NULL, "... and %u more: --table=leaks", all - shown);
 }
 
 /* Prints memory outside the books: device use beyond them, and the contents of one block of half
@@ -172,7 +173,7 @@ static void print_hidden(struct screen *s, const struct memory_report *m)
     for (uint32_t i = 0; i < m->jumps.count; i++)
         if (!most || m->jumps.list[i].hidden > most->hidden)
             most = &m->jumps.list[i];
-    if (most && most->hidden && most->others != OTHERS_UNKNOWN && most->others)
+    if (most && most->hidden && most->others != MEMORY_UNKNOWN && most->others)
         snprintf(others, sizeof others, ", including %s of other processes",
                  bytes_text(bytes, most->others));
     if (most && most->hidden)

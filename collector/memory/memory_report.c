@@ -6,14 +6,17 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/call_tree.h"
 
-void memory_report_release(struct memory_report *m)
+void memory_report_free(struct memory_report *m)
 {
+    if (!m)
+        return;
     if (m->has_tree)
         call_tree_release(&m->tree);
     free(m->rows.list);
@@ -35,6 +38,13 @@ void memory_report_release(struct memory_report *m)
     ledger_release(&m->ledger);
     steps_release(&m->steps);
     walk_release(&m->walk);
+    free(m);
+}
+
+uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
+{
+    const struct memory_process *own = &m->processes[p->index];
+    return own->last_ns > own->first_ns ? (own->last_ns - own->first_ns) / MEMORY_SLICES : 0;
 }
 
 /* ---- places and owners ----------------------------------------------------------------------- */
@@ -64,20 +74,23 @@ struct memory_place *memory_place_find(const struct memory_report *m, const stru
     return number ? &m->places.list[number - 1] : NULL;
 }
 
-/* Sets *number to the place's, from 1 on; 0 if there is no room. 0 or GPUPROF_NO_MEMORY. */
-static int memory_report_place_of(struct memory_report *m, const struct process *process,
-                                  uint32_t device, enum memory_where where, uint32_t *number)
+/* The number of the place, from 1 on; 0 if there is no room. */
+static uint32_t memory_report_place_of(struct memory_report *m, const struct process *process,
+                                       uint32_t device, enum memory_where where)
 {
     struct key key = place_key(process, device, where);
-    uint32_t before = m->places.count;
-    int error = KEY_MAP_ITEM(&m->places.numbers, key, m->places.list, m->places.count,
-                             MEMORY_PLACES_MAX, NULL, number);
+    uint32_t before = m->places.count, number;
+    if (KEY_MAP_ITEM(&m->places.numbers, key, m->places.list, m->places.count, MEMORY_PLACES_MAX,
+                     NULL, &number) < 0)
+        memory_missing();
     if (m->places.count == before)
-        return error;
+        return number;
     struct memory_place *p = &m->places.list[before];
     p->process = process;
     p->device = (uint32_t)key.b;
     p->where = where;
+    p->said =
+        (struct memory_said){{MEMORY_UNKNOWN, MEMORY_UNKNOWN}, MEMORY_UNKNOWN, MEMORY_UNKNOWN};
     const struct surveyed_device *about = survey_device(&m->walk.survey, process, device);
     p->total = where == MEMORY_OF_DEVICE && about ? about->limits.memory : 0;
     p->marks.count = memory_has_steps(m, process)      ? m->processes[process->index].step_count
@@ -86,16 +99,16 @@ static int memory_report_place_of(struct memory_report *m, const struct process 
     if (p->marks.count > m->places.marks_left)
         p->marks.count = 0;
     m->places.marks_left -= p->marks.count;
-    p->marks.list = calloc(p->marks.count + 1u, sizeof *p->marks.list);
-    p->curve.list = calloc(MEMORY_CURVE, sizeof *p->curve.list);
+    p->marks.list = memory_new(p->marks.count, sizeof *p->marks.list);
+    p->curve.list = memory_new(MEMORY_CURVE, sizeof *p->curve.list);
     p->curve.count = MEMORY_CURVE;
     p->in_ranges.next = m->processes[process->index].ranges.first_place;
     m->processes[process->index].ranges.first_place = before + 1;
-    return p->marks.list && p->curve.list ? 0 : GPUPROF_NO_MEMORY;
+    return number;
 }
 
-/* Sets *number to the owner's, from 1 on; beyond the maximum the place's "everything else". */
-static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, uint32_t *number)
+/* The number of the owner, from 1 on; beyond the maximum the place's "everything else". */
+static uint32_t owner_of(struct memory_report *m, uint32_t origin, uint32_t place)
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_owner, place);
     struct memory_owner wanted = {.origin = origin, .place = place};
@@ -106,8 +119,9 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
         found = NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count, UINT32_MAX,
                            &wanted);
     }
-    *number = (uint32_t)found;
-    return found < 0 ? (int)found : 0;
+    if (found < 0)
+        memory_missing();
+    return (uint32_t)found;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -116,9 +130,13 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
 static uint64_t part_end(const struct memory_report *m, const struct memory_place *p,
                          const struct memory_series *s)
 {
+    const struct memory_process *own = &m->processes[p->process->index];
     double slice_ns = ((double)(m->times.end_ns - m->times.begin_ns) + 1) / MEMORY_CURVE;
-    return s == &p->marks ? memory_mark_end(m, p->process, s->done)
-                          : m->times.begin_ns + (uint64_t)ceil((s->done + 1) * slice_ns);
+    if (s == &p->curve)
+        return m->times.begin_ns + (uint64_t)ceil((s->done + 1) * slice_ns);
+    return memory_has_steps(m, p->process)
+               ? own->steps[s->done].end_ns
+               : own->first_ns + (s->done + 1) * memory_slice_ns(m, p->process);
 }
 
 /* Advances the place to `at_ns` with its current bytes. */
@@ -215,55 +233,37 @@ static void memory_report_grow(struct memory_report *m, struct memory_place *p,
     p->peak_at.reserved = b->reserved;
 }
 
-static int memory_report_got(struct memory_report *m, struct ledger_block *b, uint64_t at_ns)
+static void memory_report_got(struct memory_report *m, struct ledger_block *b, uint64_t at_ns)
 {
-    uint32_t place;
     b->row = 0;
     if (at_ns >= m->times.until_ns)
-        return 0;
-    int error = memory_report_place_of(m, b->process, b->device, memory_where_of(b), &place);
-    if (error == 0 && place)
-        error = owner_of(m, b->owner, place - 1, &b->row);
-    if (error < 0)
-        return error;
+        return;
+    uint32_t place = memory_report_place_of(m, b->process, b->device, memory_where_of(b));
     m->ledger.doubts.beyond += !place;
     if (!place)
-        return 0;
+        return;
+    b->row = owner_of(m, b->owner, place - 1);
     memory_report_grow(m, change(m, b, at_ns, true), b, at_ns);
-    return 0;
 }
 
-static int memory_report_change(void *context, enum ledger_change what, struct ledger_block *b,
-                                uint64_t at_ns)
+static void memory_report_change(void *context, enum ledger_change what, struct ledger_block *b,
+                                 uint64_t at_ns)
 {
     struct memory_report *m = context;
-    uint32_t place;
-    int error;
-    switch (what) {
-    case LEDGER_GOT: return memory_report_got(m, b, at_ns);
-    case LEDGER_GONE:
-        if (b->row && at_ns < m->times.until_ns)
-            change(m, b, at_ns, false);
-        return 0;
-    case LEDGER_FAILED: return memory_failed(m, b);
-    case LEDGER_ASKED:
-        error = memory_report_place_of(m, b->process, b->device, MEMORY_OF_DEVICE, &place);
-        return error < 0 || !place ? error : memory_hidden_asked(m, &m->places.list[place - 1], b);
-    default: return 0;
-    }
+    uint32_t place = what == LEDGER_ASKED
+                         ? memory_report_place_of(m, b->process, b->device, MEMORY_OF_DEVICE)
+                         : 0;
+    if (what == LEDGER_GOT)
+        memory_report_got(m, b, at_ns);
+    else if (what == LEDGER_GONE && b->row && at_ns < m->times.until_ns)
+        change(m, b, at_ns, false);
+    else if (what == LEDGER_FAILED)
+        memory_failed(m, b);
+    else if (place)
+        memory_hidden_asked(m, &m->places.list[place - 1], b);
 }
 
 /* ---- the walks ------------------------------------------------------------------------------- */
-
-static void take_resident(struct memory_process *own, const struct event *e)
-{
-    own->resident.last = record_arg(e->record, RESIDENT_BYTES);
-    own->resident.samples++;
-    if (own->resident.last > own->resident.peak) {
-        own->resident.peak = own->resident.last;
-        own->resident.peak_ns = e->begin_ns;
-    }
-}
 
 static int memory_report_take(void *context, const struct slice *s)
 {
@@ -275,16 +275,22 @@ static int memory_report_take(void *context, const struct slice *s)
         !(e->record->flags & (RECORD_NESTED | RECORD_OPEN)) &&
         e->function->memory != API_MEMORY_INFO)
         own->longest = (struct memory_longest){e->function, ns};
-    if (e->record->type == RECORD_RESIDENT)
-        take_resident(own, e);
-    int error = s->source && e->record->type == RECORD_DEVICE_USE ? memory_hidden_read(m, s) : 0;
-    return error < 0 ? error : memory_ranges_take(m, s);
+    if (e->record->type == RECORD_RESIDENT) {
+        own->resident.last = record_arg(e->record, RESIDENT_BYTES);
+        own->resident.samples++;
+        if (own->resident.last > own->resident.peak)
+            own->resident.peak_ns = e->begin_ns;
+        own->resident.peak = max_of(own->resident.peak, own->resident.last);
+    }
+    if (s->source && e->record->type == RECORD_DEVICE_USE)
+        memory_hidden_read(m, s);
+    memory_ranges_take(m, s);
+    return 0;
 }
 
 static int memory_report_end(void *context)
 {
     struct memory_report *m = context;
-    memory_ranges_sort(m);
     if (!m->times.is_past_asked)
         pass_asked(m);
     if (m->times.is_before)
@@ -323,92 +329,106 @@ static int note_memory(void *context, const struct slice *s)
 static int memory_report_init(struct memory_report *m, struct recording *rec,
                               const struct memory_request *request)
 {
-    *m = (struct memory_report){.rec = rec,
-                                .process_count = rec->count,
-                                .by = request->by == MEMORY_BY_BEST ? memory_best_by(rec)
-                                                                    : request->by,
-                                .at = request->at,
-                                .selected = request->selected,
-                                .times.asked_ns = UINT64_MAX,
-                                .places.marks_left = MEMORY_MARKS_MAX};
+    const struct ledger_user user = {
+        .context = m, .change = memory_report_change, .owner = memory_origin_of};
+    m->rec = rec;
+    m->process_count = rec->count;
+    m->by = request->by == MEMORY_BY_BEST ? memory_best_by(rec) : request->by;
+    m->at = request->at;
+    m->selected = request->selected;
+    m->times.asked_ns = UINT64_MAX;
+    m->places.marks_left = MEMORY_MARKS_MAX;
     m->owners.most = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
                                        recording_bytes(m->rec) / MEMORY_FILE_BYTES);
-    m->processes = calloc(rec->count + 1u, sizeof *m->processes);
-    for (uint32_t i = 0; m->processes && i < rec->count; i++)
+    m->processes = memory_new(rec->count, sizeof *m->processes);
+    for (uint32_t i = 0; i < rec->count; i++)
         m->processes[i].process = rec->processes[i];
+    ARRAY_PUSH(m->origins.list, m->origins.count, NULL);
     int error = walk_init(&m->walk, rec);
-    if (!m->processes || ARRAY_PUSH(m->origins.list, m->origins.count, NULL) < 0)
-        error = GPUPROF_NO_MEMORY;
+    ledger_init(&m->ledger, &m->walk, &user);
     return error < 0 ? error
                      : steps_init(&m->steps, &m->walk, request->step_by, request->step_pattern);
 }
 
-/* The first walk finds what the second needs: steps, stacks, names of operators. */
-int memory_report_learn(struct memory_report *m, struct recording *rec,
-                        const struct memory_request *request)
+/* Sets times, and steps without partial ones. */
+static void memory_note_times(struct memory_report *m, const struct memory_request *request)
 {
-    int error = memory_report_init(m, rec, request);
-    struct consumer first[] = {steps_consumer(&m->steps),
-                               {.context = m,
-                                .needs = WALK_STACKS | WALK_SPANS,
-                                .skips = WALK_SKIPS_WORK,
-                                .take = note_memory}};
-    if (error == 0) {
-        error = walk_run(&m->walk, NULL, first, 2);
-        if (error < 0)
-            return error; /* the walk has said why */
-        memory_note_times(m, request);
+    struct memory_times *t = &m->times;
+    uint32_t kept = 0;
+    t->begin_ns = UINT64_MAX;
+    for (uint32_t i = 0, k = 0; i < m->process_count; i++) {
+        struct memory_process *own = &m->processes[i];
+        uint32_t first = kept;
+        own->first_ns = m->walk.first_ns[i];
+        own->last_ns = m->walk.last_ns[i];
+        if (own->last_ns) {
+            t->begin_ns = own->first_ns < t->begin_ns ? own->first_ns : t->begin_ns;
+            t->end_ns = own->last_ns > t->end_ns ? own->last_ns : t->end_ns;
+        }
+        for (; k < m->steps.firsts[i + 1]; k++)
+            if (!m->steps.list[k].is_partial)
+                m->steps.list[kept++] = m->steps.list[k];
+        own->steps = m->steps.list + first;
+        own->step_count = kept - first;
     }
-    say_error("memory", error);
+    t->begin_ns = t->begin_ns < t->end_ns ? t->begin_ns : t->end_ns;
+    if (request->at_seconds >= 0)
+        t->asked_ns = m->walk.survey.origin_ns + (uint64_t)(request->at_seconds * 1e9);
+    t->until_ns = request->to_ns ? request->to_ns : UINT64_MAX;
+    t->end_ns = t->end_ns < t->until_ns ? t->end_ns : t->until_ns;
+    t->is_before = request->from_ns > t->begin_ns;
+    if (t->is_before)
+        t->begin_ns = request->from_ns < t->end_ns ? request->from_ns : t->end_ns;
+}
+
+/* Finds what the second walk needs: steps, stacks, names of operators. */
+static int walk_first(struct memory_report *m, const struct memory_request *request)
+{
+    const struct consumer consumers[] = {steps_consumer(&m->steps),
+                                         {.context = m,
+                                          .needs = WALK_STACKS | WALK_SPANS,
+                                          .skips = WALK_SKIPS_WORK,
+                                          .take = note_memory}};
+    int error = walk_run(&m->walk, NULL, consumers, 2);
+    if (error >= 0)
+        memory_note_times(m, request);
     return error;
 }
 
-/* 0, or an error after one line. */
-static int memory_report_make(struct memory_report *m, const char *symbols)
+static int walk_again(struct memory_report *m)
 {
-    const struct ledger_user user = {
-        .context = m, .change = memory_report_change, .owner = memory_origin_of};
-    struct consumer consumers[] = {ledger_consumer(&m->ledger),
-                                   {.context = m,
-                                    .needs = WALK_SPANS,
-                                    .skips = WALK_SKIPS_WORK,
-                                    .take = memory_report_take,
-                                    .end = memory_report_end}};
-    int error = ledger_init(&m->ledger, &m->walk, &user);
-    if (error == 0) {
-        error = walk_run(&m->walk, NULL, consumers, 2);
-        if (error < 0)
-            return error;
-        error = memory_rows_make(m);
-    }
-    m->has_tree = error == 0 && m->by == MEMORY_BY_STACK;
-    if (m->has_tree)
-        error = call_tree_init(&m->tree, &m->walk.survey, NULL, symbols);
-    say_error("memory", error);
-    return error;
+    const struct consumer consumers[] = {ledger_consumer(&m->ledger),
+                                         {.context = m,
+                                          .needs = WALK_SPANS,
+                                          .skips = WALK_SKIPS_WORK,
+                                          .take = memory_report_take,
+                                          .end = memory_report_end}};
+    return walk_run(&m->walk, NULL, consumers, 2);
 }
 
 struct memory_report *memory_report_create(struct recording *rec,
                                            const struct memory_request *request,
                                            const char *symbols, int *error)
 {
-    struct memory_report *m = calloc(1, sizeof *m);
-    *error = m ? memory_report_learn(m, rec, request) : GPUPROF_NO_MEMORY;
-    if (!m)
-        say_error("memory", *error);
+    struct memory_report *m = memory_new(1, sizeof *m);
+    int walked = 0; /* a walk prints its own errors */
+    *error = memory_report_init(m, rec, request);
     if (*error >= 0)
-        *error = memory_report_make(m, symbols);
+        *error = walked = walk_first(m, request);
+    if (*error >= 0 && !request->learns_only)
+        *error = walked = walk_again(m);
+    if (*error >= 0 && !request->learns_only)
+        memory_rows_make(m);
+    if (*error >= 0 && m->by == MEMORY_BY_STACK) {
+        m->has_tree = true;
+        *error = call_tree_init(&m->tree, &m->walk.survey, NULL, symbols);
+    }
     if (*error >= 0)
         return m;
+    if (walked >= 0)
+        say_error("memory", *error);
     memory_report_free(m);
     return NULL;
-}
-
-void memory_report_free(struct memory_report *m)
-{
-    if (m)
-        memory_report_release(m);
-    free(m);
 }
 
 enum exit_code memory_check_moment(const struct memory_report *m)

@@ -112,7 +112,8 @@ struct memory_series {
     uint64_t peak; /* since the end of the last */
 };
 
-/* Memory of a device outside the ledger at the last query, each + 1; 0: there was no query. */
+/* Memory of a device outside the ledger at the last query. */
+#define MEMORY_UNKNOWN UINT64_MAX /* there was no query */
 struct memory_said {
     uint64_t hidden[2]; /* by the program's query, and the lower of two driver readings */
     uint64_t read;      /* at the last reading */
@@ -201,18 +202,16 @@ struct memory_oom {
 
 /* Growth of the device's use beyond the ledger, between two queries of the program or between two
  * driver readings (run --device). */
-#define OTHERS_UNKNOWN UINT64_MAX
 struct memory_jump {
     const struct process *process;
     uint32_t device;
     uint64_t at_ns;
     uint64_t used;
     uint64_t hidden;               /* the part beyond the process's own ledger */
-    uint64_t others;               /* the part of that in other processes; OTHERS_UNKNOWN */
+    uint64_t others;               /* the part of that in other processes; MEMORY_UNKNOWN */
     bool is_drivers;               /* from a driver reading, not a query */
     uint64_t before;               /* `hidden` at the previous query; 0 for the first */
-    const struct function *blamed; /* longest call between the two; NULL: none */
-    uint64_t blamed_ns;
+    struct memory_longest longest; /* call between the two; NULL: none */
 };
 
 /* Memory while ranges (NVTX) and labels of PyTorch were open, by name: for each place the peak in
@@ -283,7 +282,7 @@ struct memory_report {
         uint32_t marks_left;    /* marks left for new places */
     } places;
     struct {
-        struct memory_range_row *rows; /* owned; sorted at the end, largest peak first */
+        struct memory_range_row *rows; /* owned */
         uint32_t count;
         struct number_set numbers;
         uint64_t beyond; /* ranges beyond the maximum */
@@ -303,7 +302,6 @@ struct memory_report {
     struct {
         struct memory_row *list; /* owned: by bytes at that moment, largest first */
         uint32_t count;
-        uint32_t leaks;                /* rows that leak */
         uint64_t shown[MEMORY_WHERES]; /* bytes at that moment */
     } rows;
 };
@@ -319,6 +317,8 @@ struct memory_request {
     uint64_t from_ns;
     uint64_t to_ns;
     enum memory_at at; /* moment of the rows */
+    bool learns_only;  /* only the first walk, for users with other books: then steps, stacks and
+                        * operators are known, and origins can be found */
 };
 
 /* Resolves MEMORY_BY_BEST for a recording. */
@@ -331,15 +331,8 @@ struct memory_report *memory_report_create(struct recording *rec,
                                            const char *symbols, int *error);
 void memory_report_free(struct memory_report *m);
 
-/* Only the first walk, for users with other books: then steps, stacks and operators are known, and
- * origins can be found. 0, or an error after one line; call memory_report_release in both cases. */
-int memory_report_learn(struct memory_report *m, struct recording *rec,
-                        const struct memory_request *request);
-void memory_report_release(struct memory_report *m);
-
-/* Merges owners of several places into rows, and sorts them. 0 or GPUPROF_NO_MEMORY.
- * (memory_tables.c) */
-int memory_rows_make(struct memory_report *m);
+/* Merges owners of several places into rows, and sorts them. (memory_tables.c) */
+void memory_rows_make(struct memory_report *m);
 
 /* (memory_growth.c) Takes the book's bytes at the ends of all steps that are done in its place. */
 void memory_book_pass(struct memory_book *b, const struct memory_place *p);
@@ -355,9 +348,6 @@ bool memory_slope(const struct memory_growth *g, struct memory_slope *slope);
 /* True if it grows from step to step, all the time, and by more than chance. */
 bool memory_leaks(const struct memory_growth *g);
 
-/* Sets times and steps after the first walk, without partial steps. */
-void memory_note_times(struct memory_report *m, const struct memory_request *request);
-
 /* True if the process's marks are steps. Otherwise they are slices of memory_slice_ns. */
 static inline bool memory_has_steps(const struct memory_report *m, const struct process *p)
 {
@@ -365,15 +355,12 @@ static inline bool memory_has_steps(const struct memory_report *m, const struct 
 }
 uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p);
 
-/* The end of step `mark` of a process, or of a slice of its time. */
-uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark);
-
 /* (memory_trouble.c) Handle a failed allocation; a query of the program about the device `p`; and
- * the source of a slice with a DEVICE_USE record. 0 or GPUPROF_NO_MEMORY. */
-int memory_failed(struct memory_report *m, const struct ledger_block *wanted);
-int memory_hidden_asked(struct memory_report *m, struct memory_place *p,
-                        const struct ledger_block *asked);
-int memory_hidden_read(struct memory_report *m, const struct slice *s);
+ * the source of a slice with a DEVICE_USE record. */
+void memory_failed(struct memory_report *m, const struct ledger_block *wanted);
+void memory_hidden_asked(struct memory_report *m, struct memory_place *p,
+                         const struct ledger_block *asked);
+void memory_hidden_read(struct memory_report *m, const struct slice *s);
 
 /* Where a block is; and that place, NULL if it has had no block and no query. */
 enum memory_where memory_where_of(const struct ledger_block *b);
@@ -387,9 +374,9 @@ static inline struct memory_amount memory_at_peak(const struct memory_place *p,
     return b->changed <= p->peak_at.change ? b->live : b->at_peak;
 }
 
-/* (memory_origin.c) Sets *number to the owner of a block of that kind, by what is open around `s`.
- * 0 or GPUPROF_NO_MEMORY. */
-int memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number);
+/* (memory_origin.c) Sets *number to the owner of a block of that kind, by what is open around
+ * `s`. */
+void memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number);
 
 /* The recorded name of an owner, with its stack if there is a tree; malloc'ed, NULL if out of
  * memory. */
@@ -477,8 +464,7 @@ static inline void memory_ranges_change(const struct memory_report *m, struct me
     }
 }
 
-/* Takes any slice, after the ledger. 0 or GPUPROF_NO_MEMORY. */
-int memory_ranges_take(struct memory_report *m, const struct slice *s);
-void memory_ranges_sort(struct memory_report *m);
+/* Takes any slice, after the ledger. */
+void memory_ranges_take(struct memory_report *m, const struct slice *s);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "memory/memory_report.h"
 #include "read/process.h"
 
@@ -169,23 +169,20 @@ static int memory_rows_compare(const void *left, const void *right)
                ?: ORDER(b->got.bytes, a->got.bytes) ?: ORDER(a->origin, b->origin);
 }
 
-int memory_rows_make(struct memory_report *m)
+void memory_rows_make(struct memory_report *m)
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_row, where);
     struct number_set numbers = {0};
-    int64_t number = 0;
-    for (uint32_t i = 0; number >= 0 && i < m->owners.count; i++) {
+    for (uint32_t i = 0; i < m->owners.count; i++) {
         const struct memory_owner *o = &m->owners.list[i];
         struct memory_row row = {.origin = o->origin, .where = m->places.list[o->place].where};
-        number = NUMBER_ADD(&numbers, &kind, m->rows.list, m->rows.count, UINT32_MAX, &row);
-        if (number > 0)
-            add_owner(m, &m->rows.list[number - 1], &m->places.list[o->place], o);
+        int64_t number = NUMBER_ADD(&numbers, &kind, m->rows.list, m->rows.count, UINT32_MAX, &row);
+        if (number < 0)
+            memory_missing();
+        add_owner(m, &m->rows.list[number - 1], &m->places.list[o->place], o);
     }
     number_set_release(&numbers);
-    for (uint32_t i = 0; i < m->rows.count; i++)
-        m->rows.leaks += m->rows.list[i].leaks;
     ARRAY_SORT(m->rows.list, m->rows.count, memory_rows_compare);
-    return number < 0 ? (int)number : 0;
 }
 
 #define ROW struct memory_row
@@ -226,24 +223,19 @@ static const struct column owner_columns[] = {
 };
 #undef ROW
 
-/* The same stack in two processes is two owners. */
-static struct cell owner_process(const struct memory_report *m, uint32_t origin)
-{
-    const struct memory_origin *o = &m->origins.list[origin];
-    char who[RANK_TITLE_BYTES];
-    if (!origin || o->by != MEMORY_BY_STACK || m->rec->count == 1)
-        return cell_text(NULL);
-    return cell_owned(strdup(process_who(m->rec->processes[o->process], who)));
-}
-
 static void fill_owner(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_report *m = t->source;
     const struct memory_row *row = table_item(t, index);
-    cells[O_NAME] = memory_owner_cell(t->source, row->origin);
+    const struct memory_origin *o = &m->origins.list[row->origin];
+    char who[RANK_TITLE_BYTES];
+    cells[O_NAME] = memory_owner_cell(m, row->origin);
     cells[O_WHERE] = cell_text(memory_where_text(row->where));
     cells[O_SHARE] = cell_share(row->shown.bytes, m->rows.shown[row->where]);
-    cells[O_PROCESS] = owner_process(m, row->origin);
+    bool has_process = row->origin && o->by == MEMORY_BY_STACK && m->rec->count > 1;
+    cells[O_PROCESS] = has_process /* the same stack in two processes is two owners */
+                           ? cell_owned(strdup(process_who(m->rec->processes[o->process], who)))
+                           : cell_text(NULL);
     if (row->leaks || t->format != FORMAT_TEXT) {
         cells[O_GROWTH] = memory_change_cell(row->slope, t->format);
         cells[O_ERROR] = cell_real(row->error);
@@ -254,12 +246,6 @@ static bool has_owner(const struct table *t, uint32_t index)
 {
     return t->format != FORMAT_TEXT ||
            ((const struct memory_row *)table_item(t, index))->shown.bytes;
-}
-
-static void leaks_begin(struct table *t)
-{
-    members_begin(t);
-    t->is_there = ((const struct memory_report *)t->source)->rows.leaks || t->format != FORMAT_TEXT;
 }
 
 static bool has_leak(const struct table *t, uint32_t index)
@@ -300,7 +286,6 @@ static const struct table_info leaks_table = {
     .text_limit = 10,
     .rows = {ROWS_IN(struct memory_report, rows.list, rows.count)},
     .order = O_GROWN,
-    .begin = leaks_begin,
     .has = has_leak,
     .row = fill_owner,
 };

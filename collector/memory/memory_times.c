@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory over time: the tables of steps, time slices, ranges, and the host's memory. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/array.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "memory/memory_report.h"
 #include "read/process.h"
@@ -108,13 +106,13 @@ static uint32_t memory_ranges_begin(struct memory_report *m, const struct proces
     return slot + 1;
 }
 
-static int memory_ranges_end(struct memory_report *m, const struct process *p, uint32_t number)
+static void memory_ranges_end(struct memory_report *m, const struct process *p, uint32_t number)
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_range_row, place);
     struct memory_process *own = &m->processes[p->index];
     unsigned slot = number - 1;
     if (!number || number > MEMORY_RANGES_OPEN || !(own->ranges.open >> slot & 1))
-        return 0;
+        return;
     own->ranges.open &= ~(1ull << slot);
     for (uint32_t i = own->ranges.first_place; i; i = m->places.list[i - 1].in_ranges.next) {
         struct memory_place *place = &m->places.list[i - 1];
@@ -123,7 +121,7 @@ static int memory_ranges_end(struct memory_report *m, const struct process *p, u
         int64_t found = NUMBER_ADD(&m->ranges.numbers, &kind, m->ranges.rows, m->ranges.count,
                                    MEMORY_RANGE_ROWS_MAX, &wanted);
         if (found < 0)
-            return (int)found;
+            memory_missing();
         place->in_ranges.begin[slot] = place->in_ranges.peak[slot] = 0;
         m->ranges.beyond += found == 0;
         if (!found)
@@ -134,32 +132,18 @@ static int memory_ranges_end(struct memory_report *m, const struct process *p, u
         row->rise = peak - from > row->rise ? peak - from : row->rise;
         row->kept += (double)place->all.live.bytes - (double)from;
     }
-    return 0;
 }
 
-int memory_ranges_take(struct memory_report *m, const struct slice *s)
+void memory_ranges_take(struct memory_report *m, const struct slice *s)
 {
     struct host_span *span = s->span;
     if (!s->change || s->change == SPAN_MARKED || span->type == SPAN_LIBRARY ||
         (span->type == SPAN_OP && !op_is_label(span)))
-        return 0;
-    if (s->change != SPAN_OPENED)
-        return memory_ranges_end(m, span->process, span->row);
-    span->row = memory_ranges_begin(m, span->process, span->text);
-    return 0;
-}
-
-static int memory_ranges_compare(const void *left, const void *right)
-{
-    const struct memory_range_row *a = left, *b = right;
-    return ORDER(b->peak, a->peak)
-               ?: strcmp(a->name ? a->name->raw : "", b->name ? b->name->raw : "")
-               ?: ORDER(a->place, b->place);
-}
-
-void memory_ranges_sort(struct memory_report *m)
-{
-    ARRAY_SORT(m->ranges.rows, m->ranges.count, memory_ranges_compare);
+        return;
+    if (s->change == SPAN_OPENED)
+        span->row = memory_ranges_begin(m, span->process, span->text);
+    else
+        memory_ranges_end(m, span->process, span->row);
 }
 
 #define ROW struct memory_range_row
@@ -199,6 +183,7 @@ const struct table_info memory_ranges_table = {
     .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
     .text_limit = 100,
     .rows = {ROWS_IN(struct memory_report, ranges.rows, ranges.count)},
+    .order = RANGE_PEAK,
     .row = fill_range,
 };
 
@@ -221,16 +206,6 @@ static const struct column resident_columns[] = {
     {"samples", "samples", COLUMN_COUNT, 9, MEMBER(ROW, resident.samples), .doc = "readings"},
 };
 
-/* One row for each process, which may be empty. */
-static void resident_begin(struct table *t)
-{
-    const struct memory_report *m = t->source;
-    t->count = m->process_count;
-    t->is_there = t->format != FORMAT_TEXT;
-    for (uint32_t i = 0; i < t->count; i++)
-        t->is_there |= m->processes[i].resident.samples > 0;
-}
-
 static bool has_resident(const struct table *t, uint32_t index)
 {
     return ((const struct memory_process *)table_item(t, index))->resident.samples;
@@ -250,7 +225,6 @@ const struct table_info memory_resident_table = {
     .title = "host memory of the process",
     TABLE_COLUMNS(resident_columns),
     .rows = {ROWS_IN(struct memory_report, processes, process_count)},
-    .begin = resident_begin,
     .has = has_resident,
     .row = fill_resident,
 };

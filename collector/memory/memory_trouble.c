@@ -79,7 +79,7 @@ static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
     }
 }
 
-int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
+void memory_failed(struct memory_report *m, const struct ledger_block *wanted)
 {
     const struct process *p = wanted->process;
     enum memory_where where = memory_where_of(wanted);
@@ -95,7 +95,7 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
                              .at_ns = wanted->begin_ns,
                              .wanted = wanted->bytes,
                              .live = place ? place->all.live.bytes : 0,
-                             .free = device ? device->said.free - 1 : UINT64_MAX,
+                             .free = device ? device->said.free : MEMORY_UNKNOWN,
                              .holes.free = UINT64_MAX,
                              .tensors = tensors ? tensors->all.got.blocks : 0,
                              .total = device && device->total ? device->total
@@ -105,10 +105,10 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
                              .origin = wanted->owner};
     forget_tries(m, &oom);
     if (!ledger_reaches(m->selected, p, wanted->device, oom.at_ns, oom.at_ns))
-        return 0;
+        return;
     if (m->ooms.count == MEMORY_OOMS_MAX) {
         m->ooms.beyond++;
-        return 0;
+        return;
     }
     for (uint32_t i = 0; i < m->owners.count; i++) {
         const struct memory_owner *o = &m->owners.list[i];
@@ -116,10 +116,9 @@ int memory_failed(struct memory_report *m, const struct ledger_block *wanted)
         if (o->place == oom.place && held.live.bytes)
             ARRAY_KEEP(oom.owners, oom.owner_count, MEMORY_OOM_OWNERS, &held, holds_more);
     }
-    int error =
-        where == MEMORY_OF_TENSORS ? ledger_holes(&m->ledger, p, oom.device, &oom.holes) : 0;
+    if (where == MEMORY_OF_TENSORS)
+        oom.holes = ledger_holes(&m->ledger, p, oom.device);
     m->ooms.list[m->ooms.count++] = oom;
-    return error;
 }
 
 #define ROW struct memory_oom
@@ -224,41 +223,40 @@ static uint64_t beyond(const struct memory_place *p, uint64_t used)
 }
 
 /* Adds a row if there is more than at the previous query. */
-static int add_jump(struct memory_report *m, struct memory_place *p, struct memory_jump *jump)
+static void add_jump(struct memory_report *m, struct memory_place *p, struct memory_jump *jump)
 {
-    struct memory_longest *longest = &m->processes[jump->process->index].longest;
-    uint64_t *said = &p->said.hidden[jump->is_drivers], before = *said;
-    jump->before = before ? before - 1 : 0;
-    jump->blamed = longest->function;
-    jump->blamed_ns = longest->ns;
-    *said = jump->hidden + (jump->hidden < UINT64_MAX);
-    if (!jump->is_drivers)
-        *longest = (struct memory_longest){0};
-    if (before && (jump->hidden < jump->before || jump->hidden - jump->before < JUMP_BYTES))
-        return 0;
-    *longest = (struct memory_longest){0}; /* the next row starts anew */
-    return m->jumps.count < MEMORY_JUMPS_MAX ? ARRAY_PUSH(m->jumps.list, m->jumps.count, jump) : 0;
+    struct memory_longest *longest = &m->processes[p->process->index].longest;
+    uint64_t *said = &p->said.hidden[jump->is_drivers];
+    bool is_first = *said == MEMORY_UNKNOWN;
+    jump->process = p->process;
+    jump->device = p->device;
+    jump->before = is_first ? 0 : *said;
+    jump->longest = *longest;
+    *said = jump->hidden;
+    bool is_row =
+        is_first || (jump->hidden >= jump->before && jump->hidden - jump->before >= JUMP_BYTES);
+    if (is_row || !jump->is_drivers)
+        *longest = (struct memory_longest){0}; /* the next row starts anew */
+    if (is_row && m->jumps.count < MEMORY_JUMPS_MAX)
+        ARRAY_PUSH(m->jumps.list, m->jumps.count, jump);
 }
 
-int memory_hidden_asked(struct memory_report *m, struct memory_place *p,
-                        const struct ledger_block *asked)
+void memory_hidden_asked(struct memory_report *m, struct memory_place *p,
+                         const struct ledger_block *asked)
 {
-    uint64_t free_bytes = asked->bytes, total = asked->reserved;
-    uint64_t used = total > free_bytes ? total - free_bytes : 0;
-    struct memory_jump jump = {.process = asked->process,
-                               .device = asked->device,
-                               .at_ns = asked->begin_ns,
+    p->total = asked->reserved;
+    p->said.free = asked->bytes;
+    uint64_t used = p->total > p->said.free ? p->total - p->said.free : 0;
+    struct memory_jump jump = {.at_ns = asked->begin_ns,
                                .used = used,
                                .hidden = beyond(p, used),
-                               .others = OTHERS_UNKNOWN};
-    p->total = total;
-    p->said.free = free_bytes + (free_bytes < UINT64_MAX);
-    return add_jump(m, p, &jump);
+                               .others = MEMORY_UNKNOWN};
+    add_jump(m, p, &jump);
 }
 
 /* The lower of two readings counts, since an allocation may be in progress at one. If the driver
  * does not say who owns a device's memory, only the program's queries count. */
-int memory_hidden_read(struct memory_report *m, const struct slice *s)
+void memory_hidden_read(struct memory_report *m, const struct slice *s)
 {
     const struct record *r = s->event.record;
     uint64_t used, own, device = s->source->device;
@@ -266,21 +264,16 @@ int memory_hidden_read(struct memory_report *m, const struct slice *s)
         memory_place_find(m, s->event.process, (uint32_t)device, MEMORY_OF_DEVICE);
     if (!p || device > UINT32_MAX || !device_value(r, DEVICE_USE_USED, &used) ||
         !device_value(r, DEVICE_USE_OWN, &own))
-        return 0; /* a place exists from its first block on */
+        return; /* a place exists from its first block on */
     uint64_t hidden = beyond(p, used), before = p->said.read;
-    struct memory_jump jump = {.process = s->event.process,
-                               .device = (uint32_t)device,
-                               .at_ns = s->event.begin_ns,
+    struct memory_jump jump = {.at_ns = s->event.begin_ns,
                                .used = used,
-                               .hidden = hidden,
+                               .hidden = min_of(hidden, before),
                                .is_drivers = true};
-    p->said.read = hidden + (hidden < UINT64_MAX);
-    if (!before)
-        return 0;
-    jump.hidden = hidden < before - 1 ? hidden : before - 1;
-    jump.others = used > own ? used - own : 0;
-    jump.others = jump.others < jump.hidden ? jump.others : jump.hidden;
-    return add_jump(m, p, &jump);
+    jump.others = min_of(used > own ? used - own : 0, jump.hidden);
+    p->said.read = hidden;
+    if (before != MEMORY_UNKNOWN)
+        add_jump(m, p, &jump);
 }
 
 #define ROW struct memory_jump
@@ -289,7 +282,8 @@ enum { SAID_BY = 8 };
 
 static const struct column hidden_columns[] = {
     [NAME] = {"longest_call", "longest call since the previous reading",
-              MEMBER_OF(ROW, blamed, name), .doc = "the longest call since the previous reading"},
+              MEMBER_OF(ROW, longest.function, name),
+              .doc = "the longest call since the previous reading"},
     [PLACE] = {"place", .doc = "the device and the process"},
     [AT] = {"at_ns", "at", COLUMN_NS, 10, true,
             .doc = "when the program or gpuprof asked, since the first event"},
@@ -301,7 +295,7 @@ static const struct column hidden_columns[] = {
      MEMBER(ROW, others), .doc = "the part of used_bytes that other processes used, if known"},
     {"before_bytes", "before", COLUMN_BYTES, 10, MEMBER(ROW, before),
      .doc = "hidden_bytes at the previous reading"},
-    {"longest_call_ns", "took", COLUMN_NS, 10, .lacks = LACKS_ZERO, MEMBER(ROW, blamed_ns),
+    {"longest_call_ns", "took", COLUMN_NS, 10, .lacks = LACKS_ZERO, MEMBER(ROW, longest.ns),
      .doc = "how long that call took"},
     [SAID_BY] = {"said_by", .doc = "who asked: program or driver"},
 };
@@ -309,7 +303,7 @@ static const struct column hidden_columns[] = {
 static void fill_hidden(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct memory_jump *jump = table_item(t, index);
-    if (!jump->blamed)
+    if (!jump->longest.function)
         cells[NAME] = cell_text(t->format == FORMAT_TEXT ? "(none)" : NULL);
     cells[PLACE] = memory_place_cell(jump->process, jump->device, MEMORY_OF_DEVICE);
     cells[AT] = cell_number(memory_moment(t->source, jump->at_ns));

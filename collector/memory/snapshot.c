@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "error.h"
@@ -24,21 +25,18 @@ static void snapshot_release(struct snapshot *s)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Sets `row` of the block to a new segment's number, by which blocks find it; 0 beyond the maximum.
- * 0 or GPUPROF_NO_MEMORY. */
-static int add_segment(struct snapshot_device *d, struct ledger_block *b)
+/* Sets `row` of the block to a new segment's number, by which blocks find it; 0 beyond the
+ * maximum. */
+static void add_segment(struct snapshot_device *d, struct ledger_block *b)
 {
     b->row = 0;
     if (d->segment_count >= SNAPSHOT_SEGMENTS_MAX)
-        return 0;
-    bool *used = array_reach(d->used, &d->used_count, d->segment_count + 1, sizeof *used);
-    if (!used)
-        return GPUPROF_NO_MEMORY;
-    d->used = used;
+        return;
+    d->used = array_reach(d->used, &d->used_count, d->segment_count + 1, sizeof *d->used);
     b->row = ++d->segment_count;
     struct mapping segment = {.address = b->address, .bytes = b->bytes, .to = b->row};
-    int error = mappings_add(&d->segments, &segment);
-    return error == GPUPROF_LIMIT ? 0 : error;
+    if (mappings_add(&d->segments, &segment) == GPUPROF_NO_MEMORY)
+        memory_missing();
 }
 
 /* Marks the segment of a block of PyTorch's allocator as used. False: it lies in none. */
@@ -56,8 +54,8 @@ static bool use_segment(struct snapshot *s, struct snapshot_device *d, const str
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
-static int snapshot_note(struct snapshot_device *d, const struct ledger_block *b, uint64_t at_ns,
-                         uint32_t segment, enum snapshot_action action)
+static void snapshot_note(struct snapshot *s, const struct ledger_block *b, uint64_t at_ns,
+                          uint32_t segment, enum snapshot_action action)
 {
     struct snapshot_item item = {.address = b->address,
                                  .bytes = b->bytes,
@@ -65,8 +63,10 @@ static int snapshot_note(struct snapshot_device *d, const struct ledger_block *b
                                  .origin = b->owner,
                                  .segment = segment,
                                  .action = (uint8_t)action};
+    struct snapshot_device *d = snapshot_device(s, b->device);
+    int error = spool_append(&d->items, &item);
     d->is_used = true;
-    return spool_append(&d->items, &item);
+    s->error = error < 0 ? error : s->error;
 }
 
 static bool is_shown(const struct ledger_block *b)
@@ -76,57 +76,62 @@ static bool is_shown(const struct ledger_block *b)
 
 /* Sets `row` to the segment's number; for a block of PyTorch's allocator, to whether it lies in a
  * segment. If not, it is its own. */
-static int snapshot_got(struct snapshot *s, struct snapshot_device *d, struct ledger_block *b)
+static void snapshot_got(struct snapshot *s, struct snapshot_device *d, struct ledger_block *b)
 {
+    enum snapshot_action action = SNAPSHOT_SEGMENT_GOT;
     if (b->kind != LEDGER_TENSOR) {
-        int error = add_segment(d, b);
-        return error < 0 ? error : snapshot_note(d, b, b->begin_ns, b->row, SNAPSHOT_SEGMENT_GOT);
+        add_segment(d, b);
+    } else {
+        d->has_blocks = true;
+        b->row = use_segment(s, d, b);
+        action = b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_SEGMENT_GOT;
     }
-    d->has_blocks = true;
-    b->row = use_segment(s, d, b);
-    return snapshot_note(d, b, b->begin_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_SEGMENT_GOT);
+    snapshot_note(s, b, b->begin_ns, b->kind != LEDGER_TENSOR ? b->row : 0, action);
 }
 
-static int snapshot_gone(struct snapshot_device *d, const struct ledger_block *b, uint64_t at_ns)
+static void snapshot_gone(struct snapshot *s, struct snapshot_device *d,
+                          const struct ledger_block *b, uint64_t at_ns)
 {
-    if (b->kind == LEDGER_TENSOR)
-        return snapshot_note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_SEGMENT_GONE);
-    const struct mapping *segment = mappings_find(&d->segments, b->address, 1);
+    const struct mapping *segment =
+        b->kind == LEDGER_TENSOR ? NULL : mappings_find(&d->segments, b->address, 1);
     if (segment && segment->to == b->row)
         mappings_remove(&d->segments, segment);
-    return snapshot_note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GONE);
+    if (b->kind == LEDGER_TENSOR)
+        snapshot_note(s, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_SEGMENT_GONE);
+    else
+        snapshot_note(s, b, at_ns, b->row, SNAPSHOT_SEGMENT_GONE);
 }
 
-static int snapshot_change(void *context, enum ledger_change change, struct ledger_block *b,
-                           uint64_t at_ns)
+static void snapshot_change(void *context, enum ledger_change change, struct ledger_block *b,
+                            uint64_t at_ns)
 {
     struct snapshot *s = context;
     struct snapshot_device *d = snapshot_device(s, b->device);
     if (b->is_host)
-        return 0;
-    switch (change) {
-    case LEDGER_GOT: return is_shown(b) ? snapshot_got(s, d, b) : 0;
-    case LEDGER_GONE: return is_shown(b) ? snapshot_gone(d, b, at_ns) : 0;
-    case LEDGER_MAPPED: return snapshot_note(d, b, at_ns, 0, SNAPSHOT_MAPPED);
-    case LEDGER_UNMAPPED: return snapshot_note(d, b, at_ns, 0, SNAPSHOT_UNMAPPED);
-    case LEDGER_FAILED:
+        return;
+    if (change == LEDGER_GOT && is_shown(b)) {
+        snapshot_got(s, d, b);
+    } else if (change == LEDGER_GONE && is_shown(b)) {
+        snapshot_gone(s, d, b, at_ns);
+    } else if (change == LEDGER_MAPPED || change == LEDGER_UNMAPPED) {
+        snapshot_note(s, b, at_ns, 0,
+                      change == LEDGER_MAPPED ? SNAPSHOT_MAPPED : SNAPSHOT_UNMAPPED);
+    } else if (change == LEDGER_FAILED) {
         b->address = d->free;
-        return snapshot_note(d, b, at_ns, 0,
-                             b->kind == LEDGER_TENSOR ? SNAPSHOT_OOM : SNAPSHOT_REFUSED);
-    case LEDGER_ASKED:
+        snapshot_note(s, b, at_ns, 0, b->kind == LEDGER_TENSOR ? SNAPSHOT_OOM : SNAPSHOT_REFUSED);
+    } else if (change == LEDGER_ASKED) {
         d->free = b->bytes;
         d->is_used = true;
-        break;
     }
-    return 0;
 }
 
-static int snapshot_owner(void *context, const struct slice *slice, unsigned kind, uint32_t *number)
+static void snapshot_owner(void *context, const struct slice *slice, unsigned kind,
+                           uint32_t *number)
 {
-    return memory_origin_of(((struct snapshot *)context)->report, slice, kind, number);
+    memory_origin_of(((struct snapshot *)context)->report, slice, kind, number);
 }
 
-/* Reads the events of `process`, after memory_report_learn. 0, or an error after one line on
+/* Reads the events of `process`, after its first walk. 0, or an error after one line on
  * stderr; call snapshot_release in both cases. */
 static int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process)
 {
@@ -135,38 +140,32 @@ static int snapshot_make(struct snapshot *s, struct memory_report *m, const stru
     *s = (struct snapshot){.report = m, .process = process};
     for (unsigned i = 0; i < SNAPSHOT_DEVICES_MAX; i++)
         spool_init(&s->devices[i].items, sizeof(struct snapshot_item));
-    int error = ledger_init(&s->ledger, &m->walk, &user);
-    if (error == 0) {
-        s->ledger.until_ns = m->times.asked_ns == UINT64_MAX ? 0 : m->times.asked_ns;
-        struct consumer consumers[] = {ledger_consumer(&s->ledger)};
-        consumers[0].needs |= WALK_SPANS;
-        error = walk_run(&m->walk, process, consumers, 1);
-        if (error < 0)
-            return error;
-        error = ledger_layout_make(&s->layout, &s->ledger, process);
-    }
-    say_error("memory", error);
-    return error;
+    ledger_init(&s->ledger, &m->walk, &user);
+    s->ledger.until_ns = m->times.asked_ns == UINT64_MAX ? 0 : m->times.asked_ns;
+    struct consumer consumers[] = {ledger_consumer(&s->ledger)};
+    consumers[0].needs |= WALK_SPANS;
+    int error = walk_run(&m->walk, process, consumers, 1);
+    if (error < 0)
+        return error;
+    ledger_layout_make(&s->layout, &s->ledger, process);
+    say_error("memory", s->error);
+    return s->error;
 }
 
 /* ---- gpuprof memory -o x.pickle -------------------------------------------------------------- */
 
-static bool shares_rank(const struct memory_report *m, const struct process *p)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->process_count; i++)
-        count += m->processes[i].gets_memory && m->processes[i].process->rank == p->rank;
-    return count > 1;
-}
-
-/* "x.pickle" becomes "x_rank3.pickle". New text; NULL if out of memory. */
+/* "x.pickle" becomes "x_rank3.pickle", or with the pid if other processes have that rank. New text;
+ * NULL if out of memory. */
 static char *file_of(const struct memory_report *m, const struct process *p, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     const char *ending = strchr(name + 1, '.');
     int stem = (int)(ending ? ending - path : (long)strlen(path));
-    bool has_rank = p->rank != RANK_NONE && !shares_rank(m, p);
+    uint32_t alike = 0;
+    for (uint32_t i = 0; i < m->process_count; i++)
+        alike += m->processes[i].gets_memory && m->processes[i].process->rank == p->rank;
+    bool has_rank = p->rank != RANK_NONE && alike == 1;
     return text_printf("%.*s_%s%llu%s", stem, path, has_rank ? "rank" : "pid",
                        has_rank ? (unsigned long long)p->rank : p->shown_pid, path + stem);
 }
@@ -210,19 +209,17 @@ static enum exit_code snapshot_write_all(struct memory_report *m, const char *ou
 enum exit_code snapshot_files(struct recording *rec, const struct options *options,
                               double at_seconds)
 {
-    struct memory_report m;
-    struct memory_request request = {.by = MEMORY_BY_STACK, .at_seconds = at_seconds};
-    enum exit_code code = EXIT_ENVIRONMENT;
-    if (memory_report_learn(&m, rec, &request) == 0) {
-        m.has_tree = true;
-        code = call_tree_init(&m.tree, &m.walk.survey, NULL, options->symbols) == 0
-                   ? memory_check_moment(&m)
-                   : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-        if (code == EXIT_OK)
-            code = snapshot_write_all(&m, options->output);
-    }
+    const struct memory_request request = {
+        .by = MEMORY_BY_STACK, .at_seconds = at_seconds, .learns_only = true};
+    int error;
+    struct memory_report *m = memory_report_create(rec, &request, options->symbols, &error);
+    if (!m)
+        return EXIT_ENVIRONMENT;
+    enum exit_code code = memory_check_moment(m);
     if (code == EXIT_OK)
-        code = walk_verdict(&m.walk, options->strict);
-    memory_report_release(&m);
+        code = snapshot_write_all(m, options->output);
+    if (code == EXIT_OK)
+        code = walk_verdict(&m->walk, options->strict);
+    memory_report_free(m);
     return code;
 }

@@ -59,6 +59,7 @@ struct snapshot {
     const struct process *process;
     struct ledger ledger;
     struct ledger_layout layout; /* at the end */
+    int error;                   /* of a spool */
     struct snapshot_device devices[SNAPSHOT_DEVICES_MAX];
 };
 

@@ -7,6 +7,7 @@
 #include "analyse/idle.h"
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "error.h"
@@ -69,11 +70,11 @@ static int page_start(struct page *p, const struct options *options)
     p->name = options->paths[0];
     page_use_init(&p->use, &p->report->walk, r->idle, begin_ns, end_ns,
                   r->steps ? step_report_quantile(r->steps, 0.5) : 0);
-    int error = page_steps_init(&p->steps, r);
-    if (error < 0 || !recording_any(r->rec, process_has_stacks))
-        return error;
+    page_steps_init(&p->steps, r);
+    if (!recording_any(r->rec, process_has_stacks))
+        return 0;
     p->flame.is_there = true;
-    error = stack_costs_init(&p->flame.costs, &p->report->walk);
+    int error = stack_costs_init(&p->flame.costs, &p->report->walk);
     p->flame.costs.split_work = p->flame.costs.has_samples = p->flame.costs.has_waits = true;
     return error;
 }
@@ -89,8 +90,8 @@ static int page_gather(struct page *p)
         consumers[count++] = page_steps_consumer(&p->steps);
     if (p->flame.is_there)
         consumers[count++] = stack_costs_consumer(&p->flame.costs);
-    walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? walk_run(walk, NULL, consumers, count) : GPUPROF_NO_MEMORY;
+    walk->losses = memory_new(walk->rec->count + 1u, sizeof *losses);
+    int error = walk_run(walk, NULL, consumers, count);
     free(walk->losses);
     walk->losses = losses;
     return error;
@@ -189,9 +190,8 @@ static int put_comparison(const struct page *p, struct page_data *d)
 int page_write_comparison(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     /* Names the first run of each side. */
-    char *name = text_printf("%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]);
-    if (!name)
-        return GPUPROF_NO_MEMORY;
+    char *name =
+        memory_from(text_printf("%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]));
     const struct page_section sections[] = {
         {"compare", "Did it get worse?", section_compare, put_comparison}, {0}};
     const struct page p = {.sections = sections, .name = name, .comparison = c, .kernels = kernels};

@@ -132,8 +132,8 @@ struct page_steps {
     const struct kernel_name *names[NAME_KINDS][PAGE_NAMES_MAX]; /* views; NULL after the last */
 };
 
-/* Finds the steps; `r` must stay valid. 0 or GPUPROF_NO_MEMORY; then page_steps_release. */
-int page_steps_init(struct page_steps *s, const struct report *r);
+/* Finds the steps; `r` must stay valid. */
+void page_steps_init(struct page_steps *s, const struct report *r);
 void page_steps_release(struct page_steps *s);
 struct consumer page_steps_consumer(struct page_steps *s);
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "error.h"
+#include "base/memory.h"
 #include "resolve/missing_reason.h"
 
 #define NARROWEST 20000 /* nodes with smaller shares of all weights, 1 in so many, are hidden */
@@ -86,22 +86,18 @@ static void put_nodes(const struct shown_tree *t, struct page_data *d)
     }
 }
 
-static int put_tree(const struct stack_costs *costs, struct page_data *d)
+static void put_tree(const struct stack_costs *costs, struct page_data *d)
 {
     struct shown_tree t = {.tree = &costs->tree};
-    t.weights = calloc(t.tree->count + 1u, sizeof *t.weights);
-    t.numbers = calloc(t.tree->count + 1u, sizeof *t.numbers);
-    if (t.weights && t.numbers) {
-        page_flame_weigh(&t, costs);
-        page_flame_choose(&t);
-        fputs(", \"nodes\": [", d->stream);
-        put_nodes(&t, d);
-        fprintf(d->stream, "], \"left_out\": %u", t.tree->count - t.count);
-    }
-    int error = t.weights && t.numbers ? 0 : GPUPROF_NO_MEMORY;
+    t.weights = memory_new(t.tree->count + 1u, sizeof *t.weights);
+    t.numbers = memory_new(t.tree->count + 1u, sizeof *t.numbers);
+    page_flame_weigh(&t, costs);
+    page_flame_choose(&t);
+    fputs(", \"nodes\": [", d->stream);
+    put_nodes(&t, d);
+    fprintf(d->stream, "], \"left_out\": %u", t.tree->count - t.count);
     free(t.weights);
     free(t.numbers);
-    return error;
 }
 
 int page_put_flame(const struct page *p, struct page_data *d)
@@ -116,7 +112,8 @@ int page_put_flame(const struct page *p, struct page_data *d)
             "\"work\": %u, \"none\": %u}, \"absent\": ",
             SHOWN_PYTHON, SHOWN_NATIVE, SHOWN_INLINED, SHOWN_CALL, SHOWN_WORK, SHOWN_STACKLESS);
     page_put_owned(d, "", missing);
-    int error = p->flame.is_there ? put_tree(&p->flame.costs, d) : 0;
+    if (p->flame.is_there)
+        put_tree(&p->flame.costs, d);
     fputc('}', d->stream);
-    return error;
+    return 0;
 }

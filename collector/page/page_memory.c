@@ -42,33 +42,27 @@ static int put_tables(const struct page *p, const struct memory_report *m, struc
     return error;
 }
 
-static int put_look(const struct page *p, const struct memory_report *m, struct page_data *d)
+int page_put_memory(const struct page *p, struct page_data *d)
 {
+    struct memory_report *made = NULL, *m = p->report->memory;
+    int error = 0;
+    if (!m && !p->report->peaks.any) {
+        fputs("{\"tables\": [], \"curves\": []}", d->stream);
+        return 0;
+    }
+    if (!m)
+        m = made = memory_report_create(p->report->rec, &p->memory, p->symbols, &error);
+    if (!m)
+        return error;
     fprintf(d->stream, "{\"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", ",
             memory_moment(m, m->times.begin_ns), memory_moment(m, m->times.end_ns));
-    int error = put_tables(p, m, d);
+    error = put_tables(p, m, d);
     fputs(",\n\"curves\": [", d->stream);
     for (uint32_t i = 0; i < m->places.count; i++) {
         fputs(i ? ",\n" : "\n", d->stream);
         put_curve(&m->places.list[i], d->stream);
     }
     fputs("]}", d->stream);
-    return error;
-}
-
-int page_put_memory(const struct page *p, struct page_data *d)
-{
-    struct walk *walk = &p->report->walk;
-    int error = 0;
-    if (p->report->memory)
-        return put_look(p, p->report->memory, d);
-    if (!p->report->peaks.any) {
-        fputs("{\"tables\": [], \"curves\": []}", d->stream);
-        return 0;
-    }
-    struct memory_report *m = memory_report_create(walk->rec, &p->memory, p->symbols, &error);
-    if (m)
-        error = put_look(p, m, d);
-    memory_report_free(m);
+    memory_report_free(made);
     return error;
 }

@@ -91,16 +91,6 @@ static int put_files(struct listing *l)
     return error;
 }
 
-static int put_missing_reasons(const struct source_report *r, struct page_data *d)
-{
-    struct new_text text;
-    FILE *note = new_text_begin(&text);
-    if (!note)
-        return GPUPROF_NO_MEMORY;
-    stack_report_print_missing_reasons(r->stacks, true, note);
-    return page_put_owned(d, ", \"absent\": ", new_text_end(&text, note));
-}
-
 int page_put_source(const struct page *p, struct page_data *d)
 {
     const struct source_report *r = p->report->source;
@@ -109,13 +99,17 @@ int page_put_source(const struct page *p, struct page_data *d)
         fputs("{\"files\": null}", d->stream);
         return 0;
     }
+    struct new_text text;
+    FILE *note = new_text_begin(&text);
     struct stack_cost other = r->elsewhere;
     stack_cost_add(&other, &r->stacks->without);
     fputs("{\"total\": ", d->stream);
     put_cost(&r->stacks->total, d->stream);
     fputs(", \"other\": ", d->stream);
     put_cost(&other, d->stream);
-    int error = put_missing_reasons(r, d);
+    if (note)
+        stack_report_print_missing_reasons(r->stacks, true, note);
+    int error = page_put_owned(d, ", \"absent\": ", new_text_end(&text, note));
     fputs(",\n", d->stream);
     if (error == 0)
         error = put_files(&l);

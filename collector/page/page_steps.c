@@ -7,7 +7,7 @@
 #include "analyse/gpu_report.h"
 #include "analyse/op_report.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 
 #define DURATIONS_BYTES_MAX (6u << 20)
@@ -64,9 +64,10 @@ static void add_detail(struct page_steps *s, uint32_t step)
 }
 
 /* Finds the median step of each process, the same as in the report. */
-static void find_medians(struct page_steps *s, uint32_t *left)
+static void find_medians(struct page_steps *s)
 {
     const struct step_report *r = s->report;
+    uint32_t *left = memory_new(r->walk->rec->count, sizeof *left);
     for (uint32_t i = 0; i < r->all.whole; i++)
         left[r->steps.list[r->order[i]].process->index]++;
     for (uint32_t i = 0; i < r->walk->rec->count; i++)
@@ -76,33 +77,28 @@ static void find_medians(struct page_steps *s, uint32_t *left)
         if (left[process] && --left[process] == 0)
             s->medians[process] = r->order[i] + 1;
     }
+    free(left);
 }
 
-int page_steps_init(struct page_steps *s, const struct report *r)
+void page_steps_init(struct page_steps *s, const struct report *r)
 {
     *s = (struct page_steps){.walk = (struct walk *)&r->walk, .report = r->steps};
     uint32_t processes = r->rec->count;
     uint32_t steps = r->steps ? r->steps->steps.count : 0;
     if (!steps)
-        return 0;
+        return;
     uint32_t room = (steps < PAGE_STEPS_MAX ? steps : PAGE_STEPS_MAX) + processes;
-    uint32_t *left = calloc(processes + 1u, sizeof *left);
-    s->details = calloc(room, sizeof *s->details);
-    s->places = calloc(steps, sizeof *s->places);
-    s->medians = calloc(processes + 1u, sizeof *s->medians);
-    bool is_whole = left && s->details && s->places && s->medians;
+    s->details = memory_new(room, sizeof *s->details);
+    s->places = memory_new(steps, sizeof *s->places);
+    s->medians = memory_new(processes, sizeof *s->medians);
     name_longest(s, NAME_KERNELS, &r->sums[ANALYSIS_kernels_sums], SUMS_TOTAL);
     name_longest(s, NAME_OPERATORS, &r->sums[ANALYSIS_ops_sums], OP_SELF);
-    if (is_whole) {
-        find_medians(s, left);
-        for (uint32_t i = 0; i < processes; i++)
-            if (s->medians[i])
-                add_detail(s, s->medians[i] - 1);
-        for (uint32_t i = 0; i < r->steps->all.whole && s->detail_count < room; i++)
-            add_detail(s, r->steps->order[i]);
-    }
-    free(left);
-    return is_whole ? 0 : GPUPROF_NO_MEMORY;
+    find_medians(s);
+    for (uint32_t i = 0; i < processes; i++)
+        if (s->medians[i])
+            add_detail(s, s->medians[i] - 1);
+    for (uint32_t i = 0; i < r->steps->all.whole && s->detail_count < room; i++)
+        add_detail(s, r->steps->order[i]);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */

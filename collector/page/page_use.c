@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/device_sources.h"
 #include "resolve/nccl_call.h"
@@ -37,14 +37,15 @@ void page_use_release(struct page_use *u)
     key_map_release(&u->places);
 }
 
-/* Returns the device. NULL with *error 0: there is no room for it. */
+/* Returns the device. NULL: there is no room for it. */
 static struct page_device *page_use_device_of(struct page_use *u, const struct process *p,
-                                              uint64_t number, int *error)
+                                              uint64_t number)
 {
     struct key key = {p->index, number, 0};
     uint32_t place, before = u->count;
-    *error = KEY_MAP_ITEM(&u->places, key, u->devices, u->count, PAGE_USES_MAX, NULL, &place);
-    if (*error < 0 || !place)
+    if (KEY_MAP_ITEM(&u->places, key, u->devices, u->count, PAGE_USES_MAX, NULL, &place) < 0)
+        memory_missing();
+    if (!place)
         return NULL;
     struct page_device *device = &u->devices[place - 1];
     if (u->count > before)
@@ -108,17 +109,16 @@ static void take_throttled(struct page_use *u, const struct slice *s, struct pag
            (double)most_ns / (double)(at_ns - since_ns));
 }
 
-static int page_use_take_sample(struct page_use *u, const struct slice *s)
+static void page_use_take_sample(struct page_use *u, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    int error = 0;
     if (s->source->device == UINT64_MAX || !s->source->before[r->type - RECORD_DEVICE_USE].at_ns)
-        return 0;
-    struct page_device *device = page_use_device_of(u, s->event.process, s->source->device, &error);
+        return;
+    struct page_device *device = page_use_device_of(u, s->event.process, s->source->device);
     if (!device)
-        return error;
-    if (!device->curves && !(device->curves = calloc(PAGE_CURVES, sizeof *device->curves)))
-        return GPUPROF_NO_MEMORY;
+        return;
+    if (!device->curves)
+        device->curves = memory_new(PAGE_CURVES, sizeof *device->curves);
     if (r->type == RECORD_DEVICE_USE) {
         take_level(u, s, &device->curves[CURVE_BUSY], DEVICE_USE_BUSY);
     } else if (r->type == RECORD_DEVICE_POWER) {
@@ -130,7 +130,6 @@ static int page_use_take_sample(struct page_use *u, const struct slice *s)
         take_level(u, s, &device->curves[CURVE_CLOCK], DEVICE_CLOCKS_SM);
         take_throttled(u, s, &device->curves[CURVE_THROTTLED]);
     }
-    return 0;
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -140,15 +139,13 @@ static int page_use_take(void *context, const struct slice *s)
     struct page_use *u = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    int error = 0;
     if (s->source)
-        return page_use_take_sample(u, s);
-    if (!is_stream_work(r->type) || e->begin_ns < u->begin_ns)
+        page_use_take_sample(u, s);
+    if (s->source || !is_stream_work(r->type) || e->begin_ns < u->begin_ns)
         return 0;
-    struct page_device *device =
-        page_use_device_of(u, e->process, record_arg(r, KERNEL_DEVICE), &error);
+    struct page_device *device = page_use_device_of(u, e->process, record_arg(r, KERNEL_DEVICE));
     if (!device)
-        return error;
+        return 0;
     bool is_kernel = r->type == RECORD_KERNEL;
     enum page_use_kind kind = is_kernel || r->type == RECORD_GRAPH ? USE_COMPUTE : USE_COPIES;
     const struct kernel_name *name =

@@ -343,6 +343,8 @@ int table_begin(struct table *t, const struct table_view *view, enum report_form
     for (uint32_t i = 0; i < t->count; i++)
         if (!t->info->has || t->info->has(t, i))
             t->order[t->rows++] = i;
+    if (format == FORMAT_TEXT && !t->info->begin)
+        t->is_there = t->rows > 0; /* members that text leaves out are no table */
     uint64_t limit = rows_max(t->info, view, format);
     t->shown = limit < t->rows ? (uint32_t)limit : t->rows;
     int column = view->sort && !t->info->is_summary ? table_column(t->info, view->sort) : -1;

@@ -344,7 +344,7 @@ void chrome_throttle_end(struct trace_writer *w);
 /* ---- chrome_memory.c ---- */
 
 /* It takes each slice, before anything is written of it. */
-int chrome_memory_init(struct trace_writer *w);
+void chrome_memory_init(struct trace_writer *w);
 void chrome_memory_take(struct trace_writer *w, const struct slice *s);
 
 /* ---- chrome_counters.c ---- */

@@ -14,13 +14,12 @@ static uint32_t thread_of(const struct slice *s)
     return s->is_called ? s->call.thread : NO_THREAD;
 }
 
-static int chrome_memory_owner(void *context, const struct slice *s, unsigned kind,
-                               uint32_t *number)
+static void chrome_memory_owner(void *context, const struct slice *s, unsigned kind,
+                                uint32_t *number)
 {
     (void)context;
     (void)kind;
     *number = thread_of(s);
-    return 0;
 }
 
 /* Returns true if instants show the block: if requested, PyTorch's blocks replace the device blocks
@@ -69,30 +68,29 @@ static bool chrome_memory_is_counted(const struct trace_writer *w, const struct 
            number_list_has(&piece->request->devices, now->device);
 }
 
-static int chrome_memory_change(void *context, enum ledger_change change, struct ledger_block *b,
-                                uint64_t at_ns)
+static void chrome_memory_change(void *context, enum ledger_change change, struct ledger_block *b,
+                                 uint64_t at_ns)
 {
     struct trace_writer *w = context;
     const struct place_totals *now = ledger_totals_of(&w->memory.ledger, b);
     const struct slice *s = w->memory.slice;
     bool comes = change == LEDGER_GOT;
     if (!comes && change != LEDGER_GONE)
-        return 0;
+        return;
     bool is_filtered = s ? s->is_filtered : w->scope.selection != NULL;
     if (!now || (is_filtered && !chrome_memory_is_counted(w, now, at_ns)))
-        return 0;
+        return;
     if (!is_filtered && is_shown(w, b))
         put_instant(w, b, at_ns, s && !comes ? thread_of(s) : b->owner, comes, now);
     chrome_count_memory(w, now, at_ns);
-    return w->error;
 }
 
-int chrome_memory_init(struct trace_writer *w)
+void chrome_memory_init(struct trace_writer *w)
 {
     const struct ledger_user user = {
         .context = w, .change = chrome_memory_change, .owner = chrome_memory_owner};
     w->memory.books = ledger_consumer(&w->memory.ledger);
-    return ledger_init(&w->memory.ledger, w->walk, &user);
+    ledger_init(&w->memory.ledger, w->walk, &user);
 }
 
 void chrome_memory_take(struct trace_writer *w, const struct slice *s)

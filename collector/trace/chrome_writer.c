@@ -374,7 +374,8 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
             selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns) &&
             w->time.to_ns > w->time.from_ns;
     chrome_rows_init(w);
-    if (!shown->rows || !shown->spans || chrome_counters_init(w) < 0 || chrome_memory_init(w) < 0) {
+    chrome_memory_init(w);
+    if (!shown->rows || !shown->spans || chrome_counters_init(w) < 0) {
         chrome_free(w);
         return NULL;
     }

@@ -14,9 +14,10 @@ static void print_all(const struct run_set *s)
     struct comparison *c = malloc(sizeof *c);
     struct kernel_match kernels;
     FILE *out = fopen("/dev/null", "we");
-    if (!c || !out || comparison_make(c, s, s, 0.05, s->count % 2) < 0 ||
-        kernel_match_make(&kernels, &s->together, &s->together) < 0)
+    if (!c || !out)
         abort();
+    comparison_make(c, s, s, 0.05, s->count % 2);
+    kernel_match_make(&kernels, &s->together, &s->together);
     for (unsigned i = 0; i < sizeof printers / sizeof printers[0]; i++)
         printers[i](c, &kernels, out);
     kernel_match_release(&kernels);

@@ -82,8 +82,8 @@ void fuzz_kernels(const uint8_t *data, size_t size)
             add_line(sides, line);
     for (unsigned i = 0; i < MATCH_SIDES; i++)
         run_kernels_order(&sides[i]);
-    check(kernel_match_make(&match, &sides[0], &sides[1]) == 0);
-    check(kernel_match_make(&swapped, &sides[1], &sides[0]) == 0);
+    kernel_match_make(&match, &sides[0], &sides[1]);
+    kernel_match_make(&swapped, &sides[1], &sides[0]);
     check_rows(&match, kinds);
     check_rows(&swapped, others);
     for (unsigned i = 0; i < MATCH_KINDS; i++) {
