@@ -466,5 +466,6 @@ static inline void memory_ranges_change(const struct memory_report *m, struct me
 
 /* Takes any slice, after the ledger. */
 void memory_ranges_take(struct memory_report *m, const struct slice *s);
+void memory_ranges_sort(struct memory_report *m); /* largest peak first */
 
 #endif
