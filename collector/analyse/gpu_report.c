@@ -9,47 +9,16 @@
 #include "error.h"
 #include "resolve/nccl_call.h"
 
-#define DEVICES_MAX 4096
-
 enum launch_row { LAUNCH_LATENCY, LAUNCH_QUEUE, LAUNCH_CALL, LAUNCH_ROWS };
-
-/* The time covered by slices, which come in the order of their begins. */
-struct covered {
-    uint64_t end_ns;
-    uint64_t total_ns;
-};
-
-struct device_use {
-    struct process *process;
-    uint64_t device;
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    struct covered busy;
-    struct covered kernels;
-    struct covered copies;
-};
 
 struct gpu_report {
     struct walk *walk;
     struct sums *sums; /* a view: all tables */
     bool has_work;
     struct range_rows ranges, projections;
-    struct key_map device_places; /* (process, device) -> place + 1 */
-    struct device_use *devices;   /* owned */
-    uint32_t device_count;
     struct memory_peaks *memory; /* a view */
-    uint32_t last_use;           /* index of the device that was used last */
     unsigned leaves;             /* enum report_part */
 };
-
-static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
-{
-    begin_ns = max_of(begin_ns, c->end_ns);
-    if (end_ns > begin_ns) {
-        c->total_ns += end_ns - begin_ns;
-        c->end_ns = end_ns;
-    }
-}
 
 static int gpu_report_analysis_begin(struct report *r)
 {
@@ -74,29 +43,8 @@ static int gpu_report_analysis_begin(struct report *r)
 static void gpu_report_analysis_release(struct report *r)
 {
     struct gpu_report *g = r->gpu;
-    free(g->devices);
     key_map_release(&g->ranges.counts);
     key_map_release(&g->projections.counts);
-    key_map_release(&g->device_places);
-}
-
-static __attribute__((noinline)) struct device_use *find_use(struct gpu_report *g,
-                                                             struct process *p, uint64_t device)
-{
-    const struct device_use new = {.process = p, .device = device, .begin_ns = UINT64_MAX};
-    uint32_t number;
-    if (KEY_MAP_ITEM(&g->device_places, ((struct key){p->index, device, 0}), g->devices,
-                     g->device_count, DEVICES_MAX, &new, &number) < 0)
-        return NULL;
-    g->last_use =
-        number ? number - 1 : DEVICES_MAX - 1; /* devices beyond the limit share one row */
-    return &g->devices[g->last_use];
-}
-
-static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64_t device)
-{
-    struct device_use *last = g->device_count ? &g->devices[g->last_use] : NULL;
-    return last && last->process == p && last->device == device ? last : find_use(g, p, device);
 }
 
 /* ---- resolved events ------------------------------------------------------------------------- */
@@ -142,24 +90,74 @@ static int end_launches(void *context)
     return sums_finish(&((struct gpu_report *)context)->sums[ANALYSIS_launches_sums]);
 }
 
+/* Sets *use to the rows of a device, from GPU_USE_SPAN on; NULL: there are too many. Until the end,
+ * GPU_USE_OF is the end of the last slice, and GPU_USE_NS of the span its begin. Returns 0 or
+ * GPUPROF_NO_MEMORY. */
+static int find_use(struct sums *s, uint64_t process, uint64_t device, struct sums_row **use)
+{
+    const struct key span = {process, device, GPU_USE_SPAN};
+    bool is_new = !sums_find(s, span);
+    for (unsigned what = 0; is_new && what < GPU_USES; what++)
+        if (!sums_row(s, process, device, what))
+            return GPUPROF_NO_MEMORY;
+    *use = sums_find(s, span);
+    return 0;
+}
+
+/* Adds the time that no slice covers so far: they come in the order of their begins. */
+static void cover(struct sums_row *row, uint64_t begin_ns, uint64_t end_ns)
+{
+    begin_ns = max_of(begin_ns, row->values[GPU_USE_OF]);
+    if (end_ns > begin_ns) {
+        row->values[GPU_USE_NS] += end_ns - begin_ns;
+        row->values[GPU_USE_OF] = end_ns;
+    }
+}
+
 static int take_uses(void *context, const struct rows *rows)
 {
     struct gpu_report *g = context;
-    if (g->leaves & REPORT_UNSEEN && g->device_count)
+    struct sums *s = &g->sums[ANALYSIS_gpu_use_sums];
+    const uint64_t *processes = rows->columns[ROW_PROCESS], *devices = rows->columns[ROW_DEVICE];
+    struct sums_row *use = NULL;
+    if (g->leaves & REPORT_UNSEEN && s->count)
         return 0;
     for (uint32_t i = 0; i < rows->count; i++) {
-        uint64_t type = rows->columns[ROW_TYPE][i], begin_ns = rows->columns[ROW_BEGIN][i];
+        uint64_t begin_ns = rows->columns[ROW_BEGIN][i];
         uint64_t end_ns = begin_ns + rows->columns[ROW_NS][i];
-        struct device_use *use = use_of(g, g->walk->rec->processes[rows->columns[ROW_PROCESS][i]],
-                                        rows->columns[ROW_DEVICE][i]);
-        if (!use)
+        bool is_copy = rows->columns[ROW_TYPE][i] == ROW_COPY;
+        bool is_same = i && processes[i] == processes[i - 1] && devices[i] == devices[i - 1];
+        if (!is_same && find_use(s, processes[i], devices[i], &use) < 0)
             return GPUPROF_NO_MEMORY;
-        use->begin_ns = min_of(use->begin_ns, begin_ns);
-        use->end_ns = max_of(use->end_ns, end_ns);
-        cover(&use->busy, begin_ns, end_ns);
-        cover(type == ROW_COPY ? &use->copies : &use->kernels, begin_ns, end_ns);
+        if (!use)
+            continue;
+        uint64_t *span = use[GPU_USE_SPAN].values;
+        span[GPU_USE_NS] = span[GPU_USE_ROWS]++ ? min_of(span[GPU_USE_NS], begin_ns) : begin_ns;
+        span[GPU_USE_OF] = max_of(span[GPU_USE_OF], end_ns);
+        cover(&use[GPU_USE_BUSY], begin_ns, end_ns);
+        cover(&use[is_copy ? GPU_USE_COPIES : GPU_USE_KERNELS], begin_ns, end_ns);
     }
     return 0;
+}
+
+static int end_uses(void *context)
+{
+    struct sums *s = &((struct gpu_report *)context)->sums[ANALYSIS_gpu_use_sums];
+    for (uint32_t i = 0; i + GPU_USES <= s->count; i += GPU_USES) {
+        struct sums_row *use = &s->rows[i];
+        uint64_t ns[GPU_USES];
+        for (unsigned what = 0; what < GPU_USES; what++)
+            ns[what] = use[what].values[GPU_USE_NS];
+        ns[GPU_USE_SPAN] = use[GPU_USE_SPAN].values[GPU_USE_OF] - ns[GPU_USE_SPAN];
+        ns[GPU_USE_IDLE] = ns[GPU_USE_SPAN] - ns[GPU_USE_BUSY];
+        ns[GPU_USE_BOTH] = ns[GPU_USE_KERNELS] + ns[GPU_USE_COPIES] - ns[GPU_USE_BUSY];
+        for (unsigned what = 0; what < GPU_USES; what++) {
+            use[what].values[GPU_USE_ROWS] = 1;
+            use[what].values[GPU_USE_NS] = ns[what];
+            use[what].values[GPU_USE_OF] = what == GPU_USE_SPAN ? 0 : ns[GPU_USE_SPAN];
+        }
+    }
+    return sums_finish(s);
 }
 
 /* ---- ranges and their work ------------------------------------------------------------------- */
@@ -183,27 +181,6 @@ static int gpu_report_take(void *context, const struct slice *s)
     uint64_t bytes = nccl_call_of(range, &call) ? call.bytes : 0;
     return sums_count(g->ranges.sums, range_rows_get(&g->ranges, range->text, range->domain_text),
                       range->end_ns - range->begin_ns, bytes, 1);
-}
-
-static int add_device(struct sums *s, const struct device_use *use)
-{
-    uint64_t span_ns = use->end_ns > use->begin_ns ? use->end_ns - use->begin_ns : 0;
-    const uint64_t ns[GPU_USES] = {[GPU_USE_SPAN] = span_ns,
-                                   [GPU_USE_BUSY] = use->busy.total_ns,
-                                   [GPU_USE_IDLE] = span_ns - use->busy.total_ns,
-                                   [GPU_USE_KERNELS] = use->kernels.total_ns,
-                                   [GPU_USE_COPIES] = use->copies.total_ns,
-                                   [GPU_USE_BOTH] = use->kernels.total_ns + use->copies.total_ns -
-                                                    use->busy.total_ns};
-    for (unsigned i = 0; i < GPU_USES && use->begin_ns != UINT64_MAX; i++) {
-        struct sums_row *row = sums_row(s, use->process->index, use->device, i);
-        if (!row)
-            return GPUPROF_NO_MEMORY;
-        row->values[GPU_USE_ROWS] = 1;
-        row->values[GPU_USE_NS] = ns[i];
-        row->values[GPU_USE_OF] = i == GPU_USE_SPAN ? 0 : span_ns;
-    }
-    return 0;
 }
 
 static int add_peaks(struct gpu_report *g)
@@ -240,16 +217,6 @@ static int add_projected(struct gpu_report *g)
                                node->work_end_ns - node->work_begin_ns, 0, 1);
     }
     return error;
-}
-
-static int end_uses(void *context)
-{
-    struct gpu_report *g = context;
-    struct sums *use = &g->sums[ANALYSIS_gpu_use_sums];
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
-        error = add_device(use, &g->devices[i]);
-    return error < 0 ? error : sums_finish(use);
 }
 
 static int gpu_report_end(void *context)

@@ -36,9 +36,8 @@ enum { PEAK_ALLOCATED, PEAK_RESERVED };
 /* Which library calls launched the kernels of a name. */
 enum kernel_maker {
     MAKER_UNKNOWN, /* not known for any kernel */
-    MAKER_KIND,    /* calls of one function and shape */
-    MAKER_FUNCTION,
-    MAKER_NONE /* of several functions, or some were launched in no call */
+    MAKER_KNOWN,   /* calls of one function; with a text, of one shape */
+    MAKER_NONE     /* of several functions, or some were launched in no call */
 };
 
 /* Joins the makers in a kernel's values: the more general one. */

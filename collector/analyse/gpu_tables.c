@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables that gpu_report.c feeds, with the names of `nsys stats` where it has them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyse/gpu_report.h"
 #include "analyse/range_rows.h"
@@ -115,25 +116,20 @@ static const char *kernel_name(const struct sums *s, const struct sums_row *row,
 
 static const char *maker_name(const struct sums_row *row)
 {
-    uint64_t function = row->values[KERNEL_MAKER_FUNCTION], text = row->values[KERNEL_MAKER_TEXT];
-    bool is_kind = row->values[KERNEL_MAKER] == MAKER_KIND && text;
-    return sums_shown(function && is_kind ? text : function);
+    return sums_shown(row->values[KERNEL_MAKER_TEXT] ?: row->values[KERNEL_MAKER_FUNCTION]);
 }
 
 void gpu_join_makers(uint64_t *to, const uint64_t *from)
 {
-    bool is_same = to[KERNEL_MAKER_FUNCTION] == from[KERNEL_MAKER_FUNCTION];
     if (from[KERNEL_MAKER] == MAKER_UNKNOWN)
         return;
-    if (to[KERNEL_MAKER] == MAKER_UNKNOWN || !is_same) {
-        bool is_first = to[KERNEL_MAKER] == MAKER_UNKNOWN;
-        to[KERNEL_MAKER] = is_first ? from[KERNEL_MAKER] : (uint64_t)MAKER_NONE;
-        to[KERNEL_MAKER_FUNCTION] = is_first ? from[KERNEL_MAKER_FUNCTION] : 0;
-        to[KERNEL_MAKER_TEXT] = is_first ? from[KERNEL_MAKER_TEXT] : 0;
-    } else if (to[KERNEL_MAKER] == MAKER_KIND &&
-               (from[KERNEL_MAKER] != MAKER_KIND ||
-                to[KERNEL_MAKER_TEXT] != from[KERNEL_MAKER_TEXT])) {
-        to[KERNEL_MAKER] = MAKER_FUNCTION;
+    if (to[KERNEL_MAKER] == MAKER_UNKNOWN) {
+        memcpy(&to[KERNEL_MAKER], &from[KERNEL_MAKER], (KERNEL_VALUES - KERNEL_MAKER) * sizeof *to);
+    } else if (to[KERNEL_MAKER_FUNCTION] != from[KERNEL_MAKER_FUNCTION]) {
+        to[KERNEL_MAKER] = MAKER_NONE;
+        to[KERNEL_MAKER_FUNCTION] = to[KERNEL_MAKER_TEXT] = 0;
+    } else if (to[KERNEL_MAKER_TEXT] != from[KERNEL_MAKER_TEXT]) {
+        to[KERNEL_MAKER_TEXT] = 0;
     }
 }
 
@@ -340,6 +336,7 @@ const struct sums_info overheads_sums = {
 
 const struct sums_info gpu_use_sums = {OF_DEVICES,
                                        BY_READER,
+                                       .rows_max = GPU_USES * 4096,
                                        .values = {JOIN_MOST, JOIN_ADD, JOIN_ADD},
                                        .parts = REPORT_WORK | REPORT_USE,
                                        .fill = fill_use,

@@ -358,7 +358,7 @@ static int library_report_analysis_end(struct report *r)
         uint64_t number =
             key_map_get(&r->resolver.name_numbers,
                         (struct key){pair->keys[PAIR_PROCESS], pair->keys[PAIR_KERNEL], 0});
-        struct kernel_values values = {{[KERNEL_MAKER] = maker ? MAKER_KIND : MAKER_NONE}};
+        struct kernel_values values = {{[KERNEL_MAKER] = maker ? MAKER_KNOWN : MAKER_NONE}};
         if (sums_is_others(pair) || !number)
             continue;
         if (maker) {
