@@ -91,12 +91,8 @@ static int imports_end(void *context)
 
 static void imports_print_notes(const struct table *t, FILE *out)
 {
-    const struct sums *s = t->source;
+    (void)t;
     fprintf(out, "\nCPU time is estimated from samples; all: with the modules that it imports\n");
-    if (s->whole[OS])
-        fprintf(out, "OS: calls of the system with a stack, which may run on the CPU, too\n");
-    if (s->whole[GAPS_ALL])
-        fprintf(out, "in gaps: all of it, running and waiting, of a thread that calls CUDA\n");
 }
 
 static const struct column columns[] = {

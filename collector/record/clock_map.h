@@ -74,24 +74,6 @@ static inline uint64_t clock_map_look(const struct clock_map *m, struct clock_pl
            (uint64_t)((unsigned __int128)(ns - a->ns) * a->slope >> CLOCK_SCALE_SHIFT);
 }
 
-/* The same for the begin and the end of an interval, which usually are in one segment. */
-static inline void clock_map_look_both(const struct clock_map *m, struct clock_place *place,
-                                       uint64_t begin, uint64_t end, uint64_t *begin_ns,
-                                       uint64_t *end_ns)
-{
-    const struct clock_anchor *a = &m->anchors[place->segment];
-    if (begin < a->ns || end >= place->end_ns) {
-        *begin_ns = clock_map_look(m, place, begin);
-        *end_ns = clock_map_look(m, place, end);
-        return;
-    }
-    uint64_t shared_ns = a->shared_ns + m->offset;
-    *begin_ns =
-        shared_ns + (uint64_t)((unsigned __int128)(begin - a->ns) * a->slope >> CLOCK_SCALE_SHIFT);
-    *end_ns =
-        shared_ns + (uint64_t)((unsigned __int128)(end - a->ns) * a->slope >> CLOCK_SCALE_SHIFT);
-}
-
 static inline uint64_t clock_map_ns(struct clock_map *m, uint64_t ns)
 {
     return clock_map_look(m, &m->place, ns);

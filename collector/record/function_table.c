@@ -50,19 +50,6 @@ static unsigned word_index(const char *word, const char *(*name_of)(unsigned), u
     return unknown;
 }
 
-/* Cuts `text` at `separator` and returns that part; *text moves past it, to NULL at the end. */
-static char *function_table_cut(char **text, char separator)
-{
-    char *begin = *text;
-    if (!begin)
-        return NULL;
-    char *end = strchr(begin, separator);
-    *text = end ? end + 1 : NULL;
-    if (end)
-        *end = '\0';
-    return begin;
-}
-
 /* This build's row of that symbol, or NULL; the search starts at its likely index. */
 static const struct api_function *own_row(const char *symbol, uint32_t index)
 {
@@ -90,10 +77,8 @@ static unsigned usual_role(unsigned class)
 /* Cuts the text of a description into the function's fields, which are views of it. */
 static int function_cut(struct function *f, char *rest)
 {
-    char *symbol = function_table_cut(&rest, '|');
-    char *domain = function_table_cut(&rest, '|');
-    char *class = function_table_cut(&rest, '|');
-    char *args = function_table_cut(&rest, '|');
+    char *symbol = strsep(&rest, "|"), *domain = strsep(&rest, "|");
+    char *class = strsep(&rest, "|"), *args = strsep(&rest, "|");
     if (!symbol[0] || !class)
         return GPUPROF_DAMAGED;
     f->symbol = symbol;
@@ -104,8 +89,7 @@ static int function_cut(struct function *f, char *rest)
     f->memory = own && own->class == f->class ? own->memory : API_MEMORY_NONE;
     f->name = own ? own->name : symbol;
     while (args && args[0]) {
-        char *label = function_table_cut(&args, ',');
-        char *kind = function_table_cut(&label, ':');
+        char *label = strsep(&args, ","), *kind = strsep(&label, ":");
         if (!label || !label[0] || f->arg_count == RECORD_ARGS_MAX)
             return GPUPROF_DAMAGED;
         /* A kind from a later version is shown as a number. */

@@ -104,13 +104,8 @@ static inline uint64_t function_arg_of(const struct function *f, const struct re
 static inline bool function_stream(const struct function *f, const struct record *r,
                                    uint64_t *stream)
 {
-    bool found = false;
-    for (unsigned i = 0; i < r->arg_count && i < f->arg_count; i++)
-        if (f->args[i].kind == ARG_STREAM) {
-            *stream = r->args[i];
-            found = true;
-        }
-    return found;
+    *stream = function_arg_of(f, r, ARG_STREAM, UINT64_MAX);
+    return *stream != UINT64_MAX;
 }
 
 /* Whether the value is an unknown device. (In a hint, all bits set mean the host.) */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/losses.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,13 +65,11 @@ char *losses_text(const struct losses *l, char *text, size_t capacity)
     text[0] = '\0';
     for (unsigned row = 0; row < LOSS_COUNT && at < capacity; row++) {
         struct loss_info info = loss_info(row);
-        char count[32] = "";
-        if (!loss_value(l, row) || info.weight == LOSS_NONE)
-            continue;
-        if (info.is_count)
-            snprintf(count, sizeof count, ": %llu", (unsigned long long)loss_value(l, row));
-        at +=
-            (size_t)snprintf(text + at, capacity - at, "%s%s%s", at ? ", " : "", info.text, count);
+        uint64_t value = info.weight == LOSS_NONE ? 0 : loss_value(l, row);
+        if (value)
+            at += (size_t)snprintf(text + at, capacity - at, "%s%s", at ? ", " : "", info.text);
+        if (value && info.is_count && at < capacity)
+            at += (size_t)snprintf(text + at, capacity - at, ": %" PRIu64, value);
     }
     return text;
 }
@@ -79,13 +78,10 @@ char *losses_found_text(const struct losses *l, char *text, size_t capacity)
 {
     size_t at = 0;
     text[0] = '\0';
-    for (unsigned row = 0; row < ROW_COUNT && at < capacity; row++) {
-        const char *key = rows[row].key;
-        uint64_t value = loss_value(l, row);
-        if (value && rows[row].is_found)
-            at += (size_t)snprintf(text + at, capacity - at, "%s%s=%llu", at ? " " : "", key,
-                                   (unsigned long long)value);
-    }
+    for (unsigned row = 0; row < ROW_COUNT && at < capacity; row++)
+        if (rows[row].is_found && loss_value(l, row))
+            at += (size_t)snprintf(text + at, capacity - at, "%s%s=%" PRIu64, at ? " " : "",
+                                   rows[row].key, loss_value(l, row));
     return text;
 }
 
@@ -93,10 +89,9 @@ void losses_found_read(struct losses *l, const char *text)
 {
     while (*text) {
         size_t length = strcspn(text, "= ");
-        for (unsigned row = 0; text[length] == '=' && row < ROW_COUNT; row++) {
+        for (unsigned row = 0; text[length] == '=' && row < ROW_COUNT; row++)
             if (rows[row].is_found && word_is(text, length, rows[row].key))
                 ((uint64_t *)l)[row] += strtoull(text + length + 1, NULL, 10);
-        }
         text += strcspn(text, " ");
         text += strspn(text, " ");
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -50,8 +51,7 @@ static uint32_t count_unsure(const struct report *r, uint32_t host)
     for (uint32_t i = 0; i < rec->host_count; i++)
         if (rec->hosts[i].reference == rec->hosts[host].reference) {
             others += i != host;
-            most_ns =
-                rec->hosts[i].uncertainty_ns > most_ns ? rec->hosts[i].uncertainty_ns : most_ns;
+            most_ns = max_of(most_ns, rec->hosts[i].uncertainty_ns);
         }
     for (uint32_t i = 0; rec->host_count > 1 && i < r->ranks.count; i++) {
         const struct rank_row *row = &r->ranks.rows[i];
@@ -61,43 +61,35 @@ static uint32_t count_unsure(const struct report *r, uint32_t host)
     return count;
 }
 
-static void fill_text(const struct recording *rec, uint32_t index, struct cell *cells)
-{
-    const struct host *h = &rec->hosts[index];
-    char time[UNIT_TEXT_BYTES];
-    if (h->source == HOST_CLOCK_WALL) {
-        cells[BY] = cell_text(index ? "its own clock" : "the reference");
-        cells[UNCERTAINTY] = cell_text(index ? "not known" : "");
-        return;
-    }
-    cells[OFFSET] = cell_printf("%s%s", h->offset_ns < 0 ? "-" : "",
-                                time_text(time, (uint64_t)llabs(h->offset_ns)));
-    cells[DRIFT] = cell_printf("%.3f ppm", 1e6 * h->drift);
-    cells[UNCERTAINTY] = cell_printf("%s", time_text(time, h->uncertainty_ns));
-    cells[BY] = cell_printf("%s collectives%s%.16s", count_text(time, h->collectives),
-                            h->reference ? " with " : "",
-                            h->reference ? rec->hosts[h->reference].first->header.host : "");
-}
-
 static void clock_report_fill(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct report *r = t->source;
     const struct host *h = &r->rec->hosts[index];
+    const char *reference = r->rec->hosts[h->reference].first->header.host;
     bool is_aligned = h->source == HOST_CLOCK_COLLECTIVES;
+    struct cell null = {.kind = CELL_NULL};
+    char time[UNIT_TEXT_BYTES];
     cells[NAME] = cell_text(h->first->header.host);
     cells[PROCESSES] = cell_number(h->processes);
-    if (t->format == FORMAT_TEXT) {
-        fill_text(r->rec, index, cells);
-        return;
+    if (t->format != FORMAT_TEXT) {
+        cells[REFERENCE] = cell_text(reference);
+        cells[HOW] = cell_text(host_how(r->rec->hosts, index));
+        cells[OFFSET] = is_aligned ? cell_real((double)h->offset_ns / 1e3) : null;
+        cells[DRIFT] = is_aligned ? cell_real(1e6 * h->drift) : null;
+        cells[UNCERTAINTY] = is_aligned ? cell_real((double)h->uncertainty_ns / 1e3) : null;
+        cells[COLLECTIVES] = cell_number(h->collectives);
+        cells[UNSURE] = cell_number(count_unsure(r, index));
+    } else if (h->source == HOST_CLOCK_WALL) {
+        cells[BY] = cell_text(index ? "its own clock" : "the reference");
+        cells[UNCERTAINTY] = cell_text(index ? "not known" : "");
+    } else {
+        cells[OFFSET] = cell_printf("%s%s", h->offset_ns < 0 ? "-" : "",
+                                    time_text(time, (uint64_t)llabs(h->offset_ns)));
+        cells[DRIFT] = cell_printf("%.3f ppm", 1e6 * h->drift);
+        cells[UNCERTAINTY] = cell_printf("%s", time_text(time, h->uncertainty_ns));
+        cells[BY] = cell_printf("%s collectives%s%.16s", count_text(time, h->collectives),
+                                h->reference ? " with " : "", h->reference ? reference : "");
     }
-    struct cell null = {.kind = CELL_NULL};
-    cells[REFERENCE] = cell_text(r->rec->hosts[h->reference].first->header.host);
-    cells[HOW] = cell_text(host_how(r->rec->hosts, index));
-    cells[OFFSET] = is_aligned ? cell_real((double)h->offset_ns / 1e3) : null;
-    cells[DRIFT] = is_aligned ? cell_real(1e6 * h->drift) : null;
-    cells[UNCERTAINTY] = is_aligned ? cell_real((double)h->uncertainty_ns / 1e3) : null;
-    cells[COLLECTIVES] = cell_number(h->collectives);
-    cells[UNSURE] = cell_number(count_unsure(r, index));
 }
 
 static void say_unsure(const struct table *t, FILE *out)

@@ -33,19 +33,14 @@ static void loss_report_fill_row(const struct table *t, uint32_t index, struct c
 {
     static const char *const weights[] = {
         [LOSS_NONE] = "note", [LOSS_COUNTED] = "loss", [LOSS_DAMAGE] = "damage"};
+    static const struct loss_info unread = {
+        "unread_files", "files that could not be read at all", LOSS_DAMAGE, true, false, false};
     const struct report *r = t->source;
-    if (index == UNREAD_FILES) {
-        cells[WEIGHT] = cell_text(weights[LOSS_DAMAGE]);
-        cells[KEY] = cell_text("unread_files");
-        cells[COUNT] = cell_number(r->rec->unread_files);
-        cells[NAME] = cell_text(r->rec->unread_files == 1 ? "file that could not be read at all"
-                                                          : "files that could not be read at all");
-        return;
-    }
-    struct loss_info info = loss_info(index);
+    bool is_unread = index == UNREAD_FILES;
+    struct loss_info info = is_unread ? unread : loss_info(index);
     cells[WEIGHT] = cell_text(weights[info.weight]);
     cells[KEY] = cell_text(info.key);
-    cells[COUNT] = cell_number(loss_value(&r->losses, index));
+    cells[COUNT] = cell_number(is_unread ? r->rec->unread_files : loss_value(&r->losses, index));
     cells[NAME] =
         cell_printf("%s%s%s", info.is_count ? "" : "processes: ", info.text,
                     info.weight == LOSS_NONE && !info.leaves_out ? " (nothing is missing)" : "");

@@ -265,8 +265,9 @@ static inline int next_record(struct timeline *t, struct open_block *b)
     b->done++;
     uint64_t begin = b->record.begin < CLOCK_NS_MAX ? b->record.begin : CLOCK_NS_MAX;
     uint64_t duration = b->record.duration < CLOCK_NS_MAX ? b->record.duration : CLOCK_NS_MAX;
-    clock_map_look_both(&b->event.process->clock, &b->clock, begin, begin + duration,
-                        &b->event.begin_ns, &b->event.end_ns);
+    const struct clock_map *clock = &b->event.process->clock;
+    b->event.begin_ns = clock_map_look(clock, &b->clock, begin);
+    b->event.end_ns = clock_map_look(clock, &b->clock, begin + duration);
     return 1;
 }
 
