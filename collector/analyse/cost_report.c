@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/cost_report.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/json_text.h"
@@ -12,30 +13,10 @@
 #define STEPS_SHOWN_MAX 32   /* rows of the text, for all processes together */
 #define TIMED_FEW       100  /* fewer timed calls than this ... */
 #define TIMED_OF        1000 /* ... for this many times as many calls make an estimate rough */
-#define STEPS_NEWS      1.5 /* if it lived no longer than this times its steps, its share says it */
 
 static double worst_share(const struct process *p)
 {
     return cost_share(p->costs.sum[COST_SUM_WORST_COST_NS], p->costs.sum[COST_SUM_WORST_WALL_NS]);
-}
-
-static void add_process(struct cost_report *c, const struct process *p)
-{
-    const uint64_t *sum = p->costs.sum;
-    for (unsigned k = 0; k < COST_COUNT; k++) {
-        c->rows[k].count += p->costs.rows[k].count;
-        c->rows[k].timed += p->costs.rows[k].timed;
-        c->rows[k].timed_ns += p->costs.rows[k].timed_ns;
-        c->rows[k].total_ns += p->costs.rows[k].total_ns;
-        c->rows[k].unmeasured += p->costs.rows[k].unmeasured;
-    }
-    c->threads += sum[COST_SUM_THREADS];
-    c->wall_ns += sum[COST_SUM_WALL_NS];
-    c->cost_ns += sum[COST_SUM_COST_NS];
-    c->own_ns += sum[COST_SUM_OWN_NS];
-    c->span_ns += sum[COST_SUM_SPAN_NS];
-    if (sum[COST_SUM_WORST_WALL_NS] && (!c->worst || worst_share(p) > worst_share(c->worst)))
-        c->worst = p;
 }
 
 int cost_report_init(struct cost_report *c, const struct recording *rec)
@@ -44,24 +25,36 @@ int cost_report_init(struct cost_report *c, const struct recording *rec)
     *c = (struct cost_report){.process_count = rec->count};
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
-        add_process(c, p);
-        for (uint32_t k = 0; error == 0 && k < p->costs.step_count; k++)
+        const struct cost_table *costs = &p->costs;
+        for (unsigned k = 0; k < sizeof c->rows / (sizeof(uint64_t)); k++)
+            ((uint64_t *)c->rows)[k] += ((const uint64_t *)costs->rows)[k];
+        for (unsigned k = 0; k < COST_SUM_ARG_COUNT; k++)
+            c->sum[k] += costs->sum[k];
+        if (costs->sum[COST_SUM_WORST_WALL_NS] &&
+            (!c->worst || worst_share(p) > worst_share(c->worst)))
+            c->worst = p;
+        for (uint32_t k = 0; error == 0 && k < costs->step_count; k++)
             error = ARRAY_PUSH(c->steps, c->step_count,
-                               (&(const struct step_taken){p, &p->costs.steps[k]}));
+                               (&(const struct step_taken){p, &costs->steps[k]}));
     }
     for (unsigned k = 0; k < COST_COUNT; k++)
-        c->is_blind |= c->rows[k].unmeasured && !c->cost_ns;
+        c->is_blind |= c->rows[k].unmeasured && !c->sum[COST_SUM_COST_NS];
     return error;
+}
+
+double cost_of_threads(const struct cost_report *c)
+{
+    return cost_share(c->sum[COST_SUM_COST_NS], c->sum[COST_SUM_WALL_NS]);
+}
+
+double cost_of_processor(const struct cost_report *c)
+{
+    return cost_share(c->sum[COST_SUM_OWN_NS], c->sum[COST_SUM_SPAN_NS]);
 }
 
 static uint64_t measured(const struct cost_row *row)
 {
     return row->count - row->unmeasured;
-}
-
-static uint64_t each_ns(const struct cost_row *row)
-{
-    return measured(row) ? row->total_ns / measured(row) : 0;
 }
 
 static bool cost_report_is_own(unsigned class)
@@ -73,7 +66,7 @@ static bool cost_report_is_own(unsigned class)
 static double row_share(const struct cost_report *t, unsigned class)
 {
     uint64_t part_ns = t->rows[class].total_ns;
-    uint64_t whole_ns = cost_report_is_own(class) ? t->span_ns : t->wall_ns;
+    uint64_t whole_ns = t->sum[cost_report_is_own(class) ? COST_SUM_SPAN_NS : COST_SUM_WALL_NS];
     return cost_share(part_ns, whole_ns + (class == COST_START && whole_ns ? part_ns : 0));
 }
 
@@ -89,22 +82,7 @@ bool cost_is_rough(const struct cost_report *c)
     uint64_t rough_ns = 0;
     for (unsigned i = 0; i < COST_COUNT; i++)
         rough_ns += is_estimate(&c->rows[i], i) ? c->rows[i].total_ns : 0;
-    return rough_ns > c->cost_ns / 2;
-}
-
-double cost_of_steps(const struct recording *rec, const struct steps *steps)
-{
-    double worst = 0;
-    for (uint32_t i = 0; steps && steps->firsts && i < rec->count; i++) {
-        const uint64_t *sum = rec->processes[i]->costs.sum;
-        uint64_t steps_ns = 0;
-        for (uint32_t k = steps->firsts[i]; k < steps->firsts[i + 1]; k++)
-            steps_ns += steps->list[k].end_ns - steps->list[k].begin_ns;
-        double share = cost_share(sum[COST_SUM_WORST_COST_NS], steps_ns);
-        bool is_news = (double)sum[COST_SUM_WORST_WALL_NS] > STEPS_NEWS * (double)steps_ns;
-        worst = is_news && share <= 1 && share > worst ? share : worst;
-    }
-    return worst;
+    return rough_ns > c->sum[COST_SUM_COST_NS] / 2;
 }
 
 /* ---- the classes ---- */
@@ -153,39 +131,31 @@ static void fill_class(const struct table *t, uint32_t index, struct cell *cells
     cells[TOTAL] = cell_number(row->total_ns);
     cells[SHARE] = cell_real(row_share(c, index));
     if (measured(row) || !is_text)
-        cells[EACH] = cell_number(each_ns(row));
+        cells[EACH] = cell_number(measured(row) ? row->total_ns / measured(row) : 0);
     cells[TOTAL].estimated = cells[EACH].estimated = is_text && is_estimate(row, index);
 }
 
-/* "the main thread", "thread 13 (loader)" or, without a tid, "a thread". The caller frees it; NULL:
- * no memory. */
-static char *worst_thread(const struct process *p)
+static void print_shares(const struct cost_report *c, bool is_whole, FILE *out)
 {
-    const struct cost_table *t = &p->costs;
-    char text[THREAD_NAME_BYTES_MAX + 48];
-    if (!t->worst_tid || t->worst_tid == p->header.pid)
-        return strdup(t->worst_tid ? "the main thread" : "a thread");
-    snprintf(text, sizeof text, "thread %u%s%s%s", t->worst_tid, t->worst_name[0] ? " (" : "",
-             t->worst_name, t->worst_name[0] ? ")" : "");
-    return json_line(text);
-}
-
-static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
-{
+    const struct process *p = c->worst;
     fprintf(out, "  overhead in the program's threads%s",
-            t->rows[COST_START].count ? ", without start-up" : "");
-    if (t->is_blind) {
+            c->rows[COST_START].count ? ", without start-up" : "");
+    if (c->is_blind) {
         fprintf(out, ": not measured");
         return;
     }
-    fprintf(out, "%s: %.2f%%", is_whole ? "" : ", of the measured part",
-            100 * cost_share(t->cost_ns, t->wall_ns));
-    if (!t->worst)
+    fprintf(out, "%s: %.2f%%", is_whole ? "" : ", of the measured part", 100 * cost_of_threads(c));
+    if (!p)
         return;
-    char *who = worst_thread(t->worst);
-    fprintf(out, "; in the busiest thread %.2f%% (%s of process %u)", 100 * worst_share(t->worst),
-            who ? who : "?", t->worst->header.pid);
-    free(who);
+    uint32_t tid = p->costs.worst_tid;
+    char *name = json_line(p->costs.worst_name);
+    fprintf(out, "; in the busiest thread %.2f%% (", 100 * worst_share(p));
+    if (!tid || tid == p->header.pid)
+        fputs(tid ? "the main thread" : "a thread", out);
+    else
+        fprintf(out, name && *name ? "thread %u (%s)" : "thread %u", tid, name);
+    fprintf(out, " of process %u)", p->header.pid);
+    free(name);
 }
 
 static void cost_report_print_notes(const struct table *table, FILE *out)
@@ -205,16 +175,18 @@ static void cost_report_print_notes(const struct table *table, FILE *out)
 static void print_json_totals(const struct table *t, FILE *out)
 {
     const struct cost_report *c = t->source;
-    fprintf(out, "\"own_cost\": {\"threads\": %llu, \"wall_ns\": %llu, ",
-            (unsigned long long)c->threads, (unsigned long long)c->wall_ns);
-    if (c->is_blind)
-        fprintf(out, "\"cost_ns\": null, \"share\": null, \"worst_share\": null, ");
-    else
-        fprintf(out, "\"cost_ns\": %llu, \"share\": %.6f, \"worst_share\": %.6f, ",
-                (unsigned long long)c->cost_ns, cost_share(c->cost_ns, c->wall_ns),
-                c->worst ? worst_share(c->worst) : 0.0);
-    fprintf(out, "\"own_ns\": %llu, \"span_ns\": %llu,\n", (unsigned long long)c->own_ns,
-            (unsigned long long)c->span_ns);
+    const uint64_t *sum = c->sum;
+    json_printf(out,
+                "\"own_cost\": {\"threads\": %" PRIu64 ", \"wall_ns\": %" PRIu64
+                ", \"cost_ns\": %.0f, \"share\": %.6f, \"worst_share\": %.6f, \"own_ns\": %" PRIu64
+                ", \"span_ns\": %" PRIu64 ",\n",
+                sum[COST_SUM_THREADS], sum[COST_SUM_WALL_NS],
+                c->is_blind ? NAN : (double)sum[COST_SUM_COST_NS],
+                c->is_blind ? NAN : cost_of_threads(c),
+                c->is_blind ? NAN
+                : c->worst  ? worst_share(c->worst)
+                            : 0,
+                sum[COST_SUM_OWN_NS], sum[COST_SUM_SPAN_NS]);
 }
 
 /* ---- what was given up ---- */
@@ -232,27 +204,24 @@ static const struct column step_columns[] = {
     [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE, .doc = "the limit on that overhead"},
 };
 
-/* "--overhead-max: pid 7, after 1.0 s: stacks (2.000% of a thread's time, budget 1.000%)". */
-static char *step_line(const struct cost_report *c, const struct step_taken *taken)
-{
-    const struct step_down *s = taken->step;
-    char process[64] = "", time[UNIT_TEXT_BYTES];
-    if (c->process_count > 1)
-        snprintf(process, sizeof process, "pid %u, ", taken->process->header.pid);
-    return text_printf("--overhead-max: %safter %s: %s (%.3f%% of a thread's time, budget %.3f%%)",
-                       process, time_text(time, s->begin_ns), s->text,
-                       100 * (double)s->share / COST_PER_MILLION,
-                       100 * (double)s->budget / COST_PER_MILLION);
-}
-
+/* As text: "--overhead-max: pid 7, after 1.0 s: stacks (2.000% of a thread's time, budget 1.000%)".
+ */
 static void cost_report_fill_step(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct cost_report *c = t->source;
     const struct step_down *s = c->steps[index].step;
-    cells[STEP_NAME] =
-        t->format == FORMAT_TEXT ? cell_owned(step_line(c, &c->steps[index])) : cell_text(s->text);
-    cells[STEP_SHARE] = cell_real((double)s->share / COST_PER_MILLION);
-    cells[BUDGET] = cell_real((double)s->budget / COST_PER_MILLION);
+    double share = (double)s->share / COST_PER_MILLION,
+           budget = (double)s->budget / COST_PER_MILLION;
+    char process[64] = "", time[UNIT_TEXT_BYTES];
+    if (c->process_count > 1)
+        snprintf(process, sizeof process, "pid %u, ", c->steps[index].process->header.pid);
+    cells[STEP_NAME] = cell_text(s->text);
+    if (t->format == FORMAT_TEXT)
+        cells[STEP_NAME] =
+            cell_printf("--overhead-max: %safter %s: %s (%.3f%% of a thread's time, budget %.3f%%)",
+                        process, time_text(time, s->begin_ns), s->text, 100 * share, 100 * budget);
+    cells[STEP_SHARE] = cell_real(share);
+    cells[BUDGET] = cell_real(budget);
 }
 
 static void print_json_end(const struct table *t, FILE *out)
@@ -289,19 +258,3 @@ const struct table_info cost_tables[2] = {
      .row = cost_report_fill_step,
      .json_behind = print_json_end},
 };
-
-void cost_report_print_given_up(const struct cost_report *c, struct screen *s)
-{
-    const struct step_taken *steps = c->steps, *last = steps;
-    uint32_t processes = 0;
-    for (uint32_t i = 0; i < c->step_count; i++) {
-        processes += i == 0 || steps[i].process != steps[i - 1].process;
-        last = steps[i].step->step > last->step->step ? &steps[i] : last;
-    }
-    char *text = last ? json_line(last->step->text) : NULL;
-    if (last)
-        screen_line(s, "given up", NULL,
-                    "in %u process%s, to keep --overhead-max; most recently: %s", processes,
-                    processes == 1 ? "" : "es", text ? text : "?");
-    free(text);
-}

@@ -6,8 +6,6 @@
 #include <stdio.h>
 
 #include "read/recording.h"
-#include "resolve/steps.h"
-#include "table/screen.h"
 #include "table/table.h"
 
 struct step_taken {
@@ -18,18 +16,19 @@ struct step_taken {
 /* Sums over all processes, with views of the recording. */
 struct cost_report {
     struct cost_row rows[COST_COUNT];
-    uint64_t threads;
-    uint64_t wall_ns; /* lifetime of these threads */
-    uint64_t cost_ns;
-    uint64_t own_ns;
-    uint64_t span_ns;         /* duration of the recordings, summed */
-    struct step_taken *steps; /* owned */
+    uint64_t sum[COST_SUM_ARG_COUNT]; /* enum cost_sum_argument; not those of the worst thread */
+    struct step_taken *steps;         /* owned */
     uint32_t step_count;
     uint32_t process_count;
     bool is_blind; /* nothing was measured in the program's threads, although calls were recorded */
     const struct process
         *worst; /* process of the thread with the largest share; NULL: nothing was measured */
 };
+
+/* The overhead in the program's threads as a share of their time; and the time of gpuprof's own
+ * threads as a share of one processor's. */
+double cost_of_threads(const struct cost_report *c);
+double cost_of_processor(const struct cost_report *c);
 
 /* Is most of the cost extrapolated from few calls, so that it may be far lower? */
 bool cost_is_rough(const struct cost_report *c);
@@ -38,16 +37,8 @@ bool cost_is_rough(const struct cost_report *c);
  * GPUPROF_NO_MEMORY. */
 int cost_report_init(struct cost_report *c, const struct recording *rec);
 
-/* The overhead of the busiest thread as a share of its process's steps, for the process with the
- * largest. It is an upper bound: overhead outside steps counts. 0: no steps, or they fill its life.
- */
-double cost_of_steps(const struct recording *rec, const struct steps *steps);
-
 /* The classes, and what was given up; both are in "own_cost". The source is a struct cost_report.
  * Text and csv omit a cost that was not measured (old or very short recordings). */
 extern const struct table_info cost_tables[2];
-
-/* Prints a line of the first screen if anything was given up. */
-void cost_report_print_given_up(const struct cost_report *c, struct screen *s);
 
 #endif

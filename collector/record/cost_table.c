@@ -20,7 +20,6 @@ static void take_row(struct cost_table *t, const struct record *r)
         t->rows[i] = (struct cost_row){
             .count = record_arg(r, COST_ARG_COUNT),
             .timed = record_arg(r, COST_ARG_TIMED),
-            .timed_ns = record_arg(r, COST_ARG_TIMED_NS),
             .total_ns = record_arg(r, COST_ARG_TOTAL_NS),
         };
         if (!t->rows[i].timed && !t->rows[i].total_ns)
@@ -126,36 +125,28 @@ void blind_times_release(struct blind_times *t)
     *t = (struct blind_times){0};
 }
 
-/* Orders changes by time: threads write them in separate blocks. */
 static int cost_table_compare(const void *left, const void *right)
 {
     const struct blind_change *a = left, *b = right;
     return ORDER(a->ns, b->ns) ?: a->is_blind - b->is_blind;
 }
 
-int64_t blind_times_find(const struct blind_times *t, struct clock_map *clock,
-                         struct blind_time **times)
+int64_t blind_times_find(struct blind_times *t, struct clock_map *clock, struct blind_time **times)
 {
-    struct blind_change *changes = calloc(t->count + 1u, sizeof *changes);
     struct blind_time *found = calloc(t->count + 1u, sizeof *found);
     uint32_t count = 0;
-    if (!changes || !found) {
-        free(changes);
-        free(found);
+    if (!found)
         return GPUPROF_NO_MEMORY;
-    }
-    if (t->count)
-        memcpy(changes, t->changes, t->count * sizeof *changes);
-    qsort(changes, t->count, sizeof *changes, cost_table_compare);
+    if (t->count) /* threads write changes in separate blocks */
+        qsort(t->changes, t->count, sizeof *t->changes, cost_table_compare);
     for (uint32_t i = 0; i < t->count; i++) {
         bool is_open = count && found[count - 1].end_ns == UINT64_MAX;
-        uint64_t ns = clock_map_ns(clock, changes[i].ns);
-        if (changes[i].is_blind && !is_open)
+        uint64_t ns = clock_map_ns(clock, t->changes[i].ns);
+        if (t->changes[i].is_blind && !is_open)
             found[count++] = (struct blind_time){ns, UINT64_MAX};
-        else if (!changes[i].is_blind && is_open)
+        else if (!t->changes[i].is_blind && is_open)
             found[count - 1].end_ns = ns;
     }
-    free(changes);
     *times = found;
     return count;
 }

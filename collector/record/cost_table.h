@@ -22,7 +22,6 @@
 struct cost_row {
     uint64_t count;
     uint64_t timed;
-    uint64_t timed_ns;
     uint64_t total_ns;
     uint64_t unmeasured; /* part of `count` with unknown cost */
 };
@@ -89,7 +88,6 @@ void blind_times_take(struct blind_times *t, const struct record *r);
 void blind_times_release(struct blind_times *t);
 
 /* Writes them to a list that the caller frees. Returns the number or GPUPROF_NO_MEMORY. */
-int64_t blind_times_find(const struct blind_times *t, struct clock_map *clock,
-                         struct blind_time **times);
+int64_t blind_times_find(struct blind_times *t, struct clock_map *clock, struct blind_time **times);
 
 #endif

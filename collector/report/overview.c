@@ -12,6 +12,10 @@
 #include "rank.h"
 #include "read/process.h"
 
+#define STEPS_NEWS                                                                                 \
+    1.5 /* of a thread that lived no longer than this times its steps, the share of                \
+         * its time says enough */
+
 static int count_devices(struct overview *o)
 {
     const struct idle *idle = o->report->idle;
@@ -74,7 +78,17 @@ char *overview_missing_text(const struct report *r)
 double overview_cost_of_steps(const struct report *r)
 {
     const struct steps *steps = r->selection ? NULL : r->program_steps;
-    return cost_of_steps(r->rec, steps);
+    double worst = 0;
+    for (uint32_t i = 0; steps && steps->firsts && i < r->rec->count; i++) {
+        const uint64_t *sum = r->rec->processes[i]->costs.sum;
+        uint64_t steps_ns = 0;
+        for (uint32_t k = steps->firsts[i]; k < steps->firsts[i + 1]; k++)
+            steps_ns += steps->list[k].end_ns - steps->list[k].begin_ns;
+        double share = cost_share(sum[COST_SUM_WORST_COST_NS], steps_ns);
+        bool is_news = (double)sum[COST_SUM_WORST_WALL_NS] > STEPS_NEWS * (double)steps_ns;
+        worst = is_news && share <= 1 && share > worst ? share : worst;
+    }
+    return worst;
 }
 
 uint64_t overview_held_back(const struct report *r)

@@ -47,7 +47,9 @@ uint64_t overview_start_up_ns(const struct report *r);
 /* Says what ended the start-up. */
 const char *overview_start_up_end(const struct overview *o);
 
-/* Returns cost_of_steps of the whole recording; 0 if there is a selection. */
+/* The overhead of the busiest thread as a share of its process's steps, for the process with the
+ * largest. It is an upper bound: overhead outside steps counts. 0: no steps, they fill its life, or
+ * there is a selection. */
 double overview_cost_of_steps(const struct report *r);
 
 /* Returns how many of losses.gpu_missing belong to processes that hang: CUPTI has their records and

@@ -186,7 +186,7 @@ static void print_throttled(const struct report *r, FILE *out)
 void overview_print_json(const struct overview *o, FILE *out)
 {
     const struct report *r = o->report;
-    bool knows_cost = !r->cost.is_blind && r->cost.wall_ns;
+    bool knows_cost = !r->cost.is_blind && r->cost.sum[COST_SUM_WALL_NS];
     double of_steps = r->cost.is_blind ? 0 : overview_cost_of_steps(r);
     json_printf(
         out,
@@ -207,7 +207,6 @@ void overview_print_json(const struct overview *o, FILE *out)
     json_printf(out,
                 ",\n\"own_cost_share\": %.6f, \"own_threads_share\": %.6f"
                 ", \"own_cost_steps_share\": %.6f}",
-                knows_cost ? cost_share(r->cost.cost_ns, r->cost.wall_ns) : NAN,
-                knows_cost ? cost_share(r->cost.own_ns, r->cost.span_ns) : NAN,
-                of_steps > 0 ? of_steps : NAN);
+                knows_cost ? cost_of_threads(&r->cost) : NAN,
+                knows_cost ? cost_of_processor(&r->cost) : NAN, of_steps > 0 ? of_steps : NAN);
 }

@@ -7,6 +7,7 @@
 #include "analyse/findings.h"
 #include "analyse/idle.h"
 #include "analyse/step_report.h"
+#include "base/json_text.h"
 #include "base/next_words.h"
 #include "base/text.h"
 #include "memory/memory_report.h"
@@ -17,7 +18,6 @@
 #include "resolve/selection.h"
 #include "table/screen.h"
 
-#define ORIGIN_LATE_NS  1000000000u /* after the start of the first process */
 #define FINDINGS_SHOWN  3
 #define LINES_BELOW     5 /* the most lines printed below the findings */
 #define FUNCTIONS_SHOWN 4 /* if there is no GPU work */
@@ -75,23 +75,6 @@ static void print_piece(struct screen *s, const struct report *r)
     free(text);
 }
 
-/* Says that figures of several jobs are added up, and wall time includes gaps between them. */
-static void print_jobs(struct screen *s, const struct recording *rec)
-{
-    uint32_t first = JOB_NONE, last = 0;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        uint32_t job = rec->processes[i]->job;
-        if (job == JOB_NONE)
-            continue;
-        first = job < first ? job : first;
-        last = job > last ? job : last;
-    }
-    if (first < last)
-        screen_line(s, "jobs", NULL,
-                    "%u to %u together, with one wall time; --job=%u shows one alone", first, last,
-                    last);
-}
-
 static void print_program(struct screen *s, const struct overview *o)
 {
     const struct report *r = o->report;
@@ -108,8 +91,6 @@ static void print_program(struct screen *s, const struct overview *o)
                 threads == 1 ? "" : "s", r->selection ? " in the whole recording" : "",
                 r->is_estimated ? "about " : "", count_text(calls, r->calls),
                 r->calls == 1 ? "" : "s");
-    if (!s->is_short)
-        print_jobs(s, r->rec);
     if (r->whole_ns)
         screen_line(s, "read", NULL,
                     "quick summary of the first %s; 'gpuprof report' reads everything",
@@ -139,20 +120,6 @@ static void print_start_up(struct screen *s, const struct overview *o)
         snprintf(share, sizeof share, "%.1f%%", 100 - missing);
     screen_line(s, "recorded", NULL, "%s of the GPUs' time; shares refer to that%s", share,
                 d->all.causes[IDLE_START_UP] ? ", without start-up" : "");
-}
-
-/* Tables and options count from the first event, but the line above counts from the process's
- * start. Explains that if the two differ noticeably. */
-static void print_origin(struct screen *s, const struct report *r)
-{
-    char time[UNIT_TEXT_BYTES];
-    uint64_t origin_ns = r->walk.survey.origin_ns;
-    uint64_t ns = origin_ns > r->wall_begin_ns ? origin_ns - r->wall_begin_ns : 0;
-    if (!s->is_short && !r->selection && overview_start_up_ns(r) && ns >= ORIGIN_LATE_NS)
-        screen_line(s, "time 0", NULL,
-                    "the first event, %s after the start; --from, --to and tables count "
-                    "from it",
-                    time_text(time, ns));
 }
 
 static void print_steps(struct screen *s, const struct overview *o)
@@ -227,39 +194,27 @@ static void print_next(struct screen *s, const struct findings *f, const struct 
     free(command);
 }
 
-/* Returns what the thread did while the GPU waited, to be shown instead of a place; NULL: not
- * known. */
-static char *did_text(const struct finding *found)
-{
-    char ns[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES];
-    const struct finding_row *most = found->row_count ? &found->rows[0] : NULL;
-    if (!most || !most->did)
-        return NULL;
-    time_text(ns, most->ns);
-    time_text(of, found->ns);
-    return text_printf("for %s: %s of %s%s", most->name, ns, of,
-                       most->did == DID_RUNNING && most->where ? " sampled there" : "");
-}
-
-/* Prints the device, if there are several, and the place. */
+/* Prints the device, if there are several, and what the thread did while the GPU waited, or the
+ * place of the finding. */
 static void print_place(struct screen *s, const struct findings *f, const struct finding *found)
 {
-    char on[80] = "", by[64] = "", who[RANK_TITLE_BYTES];
+    char on[80] = "", who[RANK_TITLE_BYTES], ns[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES], *did = NULL;
     const struct finding_row *most = found->row_count ? &found->rows[0] : NULL;
-    const char *place = found->where ? found->where : most ? most->name : NULL;
-    if (found->kind == &finding_kinds[FINDING_STRAGGLER] || found->says.is_awaited)
-        place = found->where; /* then the name is the rank itself */
+    bool is_of_rank = found->kind == &finding_kinds[FINDING_STRAGGLER] || found->says.is_awaited;
+    const char *place = found->where;
+    if (!place && most && !is_of_rank) /* else the name is the rank itself */
+        place = most->name;
     if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
-        snprintf(on, sizeof on, "%s, GPU %llu%s", process_who(found->process, who),
-                 (unsigned long long)found->device, place ? ", " : "");
+        snprintf(on, sizeof on, "%s, GPU %llu", process_who(found->process, who),
+                 (unsigned long long)found->device);
     else if (found->says.is_awaited)
-        snprintf(on, sizeof on, "%s%s", process_who(found->process, who), place ? ", " : "");
-    if (place && most && most->is_of_minor &&
-        (!found->where || (most->where && strcmp(most->where, found->where) == 0)))
-        snprintf(by, sizeof by, "a thread with %.1f%% of the work, ", most->work_share / 1e4);
-    char *did = did_text(found);
+        process_who(found->process, on);
+    if (most && most->did)
+        did = text_printf("for %s: %s of %s%s", most->name, time_text(ns, most->ns),
+                          time_text(of, found->ns),
+                          most->did == DID_RUNNING && most->where ? " sampled there" : "");
     if (did || place || on[0])
-        screen_line(s, "", did ? did : place, "                    %s%s%s", on, by,
+        screen_line(s, "", did ? did : place, "%20s%s%s%s", "", on, on[0] && place ? ", " : "",
                     place && !did ? idle_at(place) : "");
     free(did);
 }
@@ -336,10 +291,25 @@ static void overview_print_losses(struct screen *s, const struct report *r)
                     count_text(number, r->losses.running), r->losses.running == 1 ? "" : "es");
 }
 
+/* Prints what was given up, if anything was. */
+static void print_given_up(struct screen *s, const struct cost_report *c)
+{
+    const struct step_taken *steps = c->steps, *last = steps;
+    uint32_t processes = 0;
+    for (uint32_t i = 0; i < c->step_count; i++) {
+        processes += i == 0 || steps[i].process != steps[i - 1].process;
+        last = steps[i].step->step > last->step->step ? &steps[i] : last;
+    }
+    if (last)
+        screen_line_freed(s, "given up", json_line(last->step->text),
+                          "in %u process%s, to keep --overhead-max; most recently: ", processes,
+                          processes == 1 ? "" : "es");
+}
+
 static void print_cost(struct screen *s, const struct report *r)
 {
     const struct cost_report *c = &r->cost;
-    if (!c->worst && !c->wall_ns)
+    if (!c->worst && !c->sum[COST_SUM_WALL_NS])
         return;
     double of_steps = overview_cost_of_steps(r);
     char more[64] = "";
@@ -348,11 +318,10 @@ static void print_cost(struct screen *s, const struct report *r)
     if (c->is_blind)
         screen_line(s, "gpuprof", NULL, "its own cost was not measured");
     else
-        screen_line(s, "gpuprof", NULL,
-                    "took %s%.2f%% of the threads' time and %.2f%% of a CPU%s%s%s",
-                    cost_is_rough(c) ? "~" : "", 100 * cost_share(c->cost_ns, c->wall_ns),
-                    100 * cost_share(c->own_ns, c->span_ns), more, of_whole(r),
-                    s->is_short ? "" : "; --table=cost");
+        screen_line(
+            s, "gpuprof", NULL, "took %s%.2f%% of the threads' time and %.2f%% of a CPU%s%s%s",
+            cost_is_rough(c) ? "~" : "", 100 * cost_of_threads(c), 100 * cost_of_processor(c), more,
+            of_whole(r), s->is_short ? "" : "; --table=cost");
 }
 
 /* Prints what the first screen and the summary have in common. */
@@ -364,7 +333,6 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     print_failures(s, r);
     print_program(s, o);
     print_start_up(s, o);
-    print_origin(s, r);
     print_windows(s, o);
     print_steps(s, o);
     overview_print_devices(o, s);
@@ -372,7 +340,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
         print_functions(s, r, function_count);
     print_findings(s, r->findings);
     overview_print_losses(s, r);
-    cost_report_print_given_up(&r->cost, s);
+    print_given_up(s, &r->cost);
     print_cost(s, r);
 }
 

@@ -17,7 +17,7 @@ VERSIONS = pathlib.Path(__file__).parent / "versions"
 LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
           "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished",
           "collective", "held back", "no memory", "held by", "try", "quiet",
-          "windows", "start-up", "recorded", "time 0", "selection", "jobs")
+          "windows", "start-up", "recorded", "selection")
 HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
 
 

@@ -130,11 +130,8 @@ def test_jobs_in_one_folder(kind, run_verb, recorded):
     for number, job in enumerate(jobs):
         rows, said = ranks_table(run_verb, f"--job={number}", folder)
         assert [rank for _, rank in rows] == [process.rank for process in job] and not said
-        assert "\n  jobs  " not in run_verb("report", f"--job={number}", folder).stdout
     text = run_verb("report", "--table=ranks", folder).stdout
     assert "rank 1 of job 1 (" in text
-    assert f"\n  jobs       0 to {len(jobs) - 1} together, with one wall time; " \
-        f"--job={len(jobs) - 1} shows one alone\n" in run_verb("report", folder).stdout
     check_screen(run_verb, folder, len(processes), len(processes))
     trace = folder.parent / "trace.json"
     run_verb("merge", "--job=1", "--rank=1", folder, "-o", trace)
