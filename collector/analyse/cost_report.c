@@ -8,7 +8,6 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/text.h"
-#include "error.h"
 
 #define STEPS_SHOWN_MAX 32   /* rows of the text, for all processes together */
 #define TIMED_FEW       100  /* fewer timed calls than this ... */
@@ -19,9 +18,8 @@ static double worst_share(const struct process *p)
     return cost_share(p->costs.sum[COST_SUM_WORST_COST_NS], p->costs.sum[COST_SUM_WORST_WALL_NS]);
 }
 
-int cost_report_init(struct cost_report *c, const struct recording *rec)
+void cost_report_init(struct cost_report *c, const struct recording *rec)
 {
-    int error = 0;
     *c = (struct cost_report){.process_count = rec->count};
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
@@ -33,13 +31,11 @@ int cost_report_init(struct cost_report *c, const struct recording *rec)
         if (costs->sum[COST_SUM_WORST_WALL_NS] &&
             (!c->worst || worst_share(p) > worst_share(c->worst)))
             c->worst = p;
-        for (uint32_t k = 0; error == 0 && k < costs->step_count; k++)
-            error = ARRAY_PUSH(c->steps, c->step_count,
-                               (&(const struct step_taken){p, &costs->steps[k]}));
+        for (uint32_t k = 0; k < costs->step_count; k++)
+            ARRAY_PUSH(c->steps, c->step_count, (&(const struct step_taken){p, &costs->steps[k]}));
     }
     for (unsigned k = 0; k < COST_COUNT; k++)
         c->is_blind |= c->rows[k].unmeasured && !c->sum[COST_SUM_COST_NS];
-    return error;
 }
 
 double cost_of_threads(const struct cost_report *c)

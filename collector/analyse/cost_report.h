@@ -33,9 +33,8 @@ double cost_of_processor(const struct cost_report *c);
 /* Is most of the cost extrapolated from few calls, so that it may be far lower? */
 bool cost_is_rough(const struct cost_report *c);
 
-/* Call it when everything is read; `steps` is the caller's to free. Returns 0 or
- * GPUPROF_NO_MEMORY. */
-int cost_report_init(struct cost_report *c, const struct recording *rec);
+/* Call it when everything is read; `steps` is the caller's to free. */
+void cost_report_init(struct cost_report *c, const struct recording *rec);
 
 /* The classes, and what was given up; both are in "own_cost". The source is a struct cost_report.
  * Text and csv omit a cost that was not measured (old or very short recordings). */

@@ -2,6 +2,7 @@
 #include "analyse/device_report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyse/report_make.h"
 #include "base/array.h"
@@ -30,7 +31,7 @@ static bool is_same_device(const struct device_row *row, const struct device_row
            row->uuid.high == other->uuid.high && row->uuid.low == other->uuid.low;
 }
 
-/* The row of a source; makes rows up to it. NULL: no memory. */
+/* The row of a source; makes rows up to it. */
 static struct device_row *device_report_row_of(struct device_report *r,
                                                const struct device_source *source)
 {
@@ -44,8 +45,7 @@ static struct device_row *device_report_row_of(struct device_report *r,
         for (unsigned why = 0; why < THROTTLES; why++)
             row.throttle.curve[why].may_rest = true;
         device_source_uuid_text(its, row.uuid.text);
-        if (ARRAY_PUSH(r->rows, r->count, &row) < 0)
-            return NULL;
+        ARRAY_PUSH(r->rows, r->count, &row);
     }
     return &r->rows[source->place];
 }
@@ -201,23 +201,27 @@ static void take_shown(struct device_row *row, const struct slice *s)
     }
 }
 
-static int take_missing(struct device_report *r, const struct event *e)
+static void take_missing(struct device_report *r, const struct event *e)
 {
     const struct record *record = e->record;
     struct device_missing *a = &r->missing_reasons[r->missing_reason_count];
     uint64_t place = device_sources_place(&r->walk->sources, e);
     if (r->missing_reason_count == DEVICE_MISSING_REASONS_MAX)
-        return 0;
-    if (place && !device_report_row_of(r, r->walk->sources.list[place - 1]))
-        return GPUPROF_NO_MEMORY;
+        return;
+    if (place)
+        device_report_row_of(r, r->walk->sources.list[place - 1]);
     *a = (struct device_missing){.process = e->process,
                                  .row = (uint32_t)place,
                                  .group = record_arg(record, DEVICE_ABSENT_GROUP),
                                  .counters = record_arg(record, DEVICE_ABSENT_COUNTERS)};
     snprintf(a->text, sizeof a->text, "%.*s", (int)record->byte_count,
              record->bytes ? (const char *)record->bytes : "");
+    struct device_missing *first = r->missing_reasons;
+    while (first->group != a->group || first->counters != a->counters || !first->row != !a->row ||
+           strcmp(first->text, a->text) != 0)
+        first++;
+    first->alike++;
     r->missing_reason_count++;
-    return 0;
 }
 
 /* Counters are added outside the selection, too: a step at its border needs readings around it. */
@@ -230,12 +234,10 @@ static int device_report_take(void *context, const struct slice *s)
     if (r->is_refused && (s->source || record->type == RECORD_DEVICE_ABSENT))
         return GPUPROF_LIMIT;
     if (record->type == RECORD_DEVICE_ABSENT)
-        return take_missing(r, &s->event);
-    if (!s->source)
+        take_missing(r, &s->event);
+    if (record->type == RECORD_DEVICE_ABSENT || !s->source)
         return 0;
     struct device_row *row = device_report_row_of(r, s->source);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     if (!s->is_filtered)
         take_shown(row, s);
     if (record->type == RECORD_DEVICE_CLOCKS)
@@ -393,14 +395,6 @@ uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why
 struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns)
 {
     return grown(row, &row->energy, ns);
-}
-
-uint64_t device_report_energy_period_ns(const struct device_report *r)
-{
-    uint64_t longest_ns = 0;
-    for (uint32_t i = 0; r && i < r->count; i++)
-        longest_ns = max_of(longest_ns, device_curve_period_ns(&r->rows[i].energy));
-    return longest_ns;
 }
 
 const struct device_row *device_report_worst(const struct device_report *r, enum throttle *why,

@@ -2,7 +2,7 @@
 /*
  * What the driver reported about the devices of each process (run --device): use, power, clocks,
  * throttling, links, memory; and their energy in the run, in steps and in ranges that are long
- * enough (energy_report.h).
+ * enough.
  *
  * All values are those of the whole device, whoever used it. A device that several processes read
  * has a row for each of them. Memory: 1 KB a source, beside device_sources.h and device_curve.h.
@@ -95,6 +95,7 @@ struct device_missing {
     uint32_t row;      /* the device's row + 1; 0: the whole process */
     uint64_t group;    /* type of record; 0: all */
     uint64_t counters; /* a bit for each argument of the record; 0: all */
+    uint32_t alike;    /* equal entries of all devices, or of all processes; 0: not the first */
     char text[DEVICE_ABSENT_BYTES];
 };
 
@@ -149,21 +150,63 @@ double device_row_mean(const struct device_row *row, enum device_mean which);
 uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why);
 struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns);
 
-/* The longest period of the energy counters; 0: not known. */
-uint64_t device_report_energy_period_ns(const struct device_report *r);
-
 /* "no counters of rank 3, GPU 0: the device is lost", in new memory, for all equal entries. NULL:
  * no memory, or it is not the first of them. */
 char *device_missing_text(const struct device_report *r, const struct device_missing *a);
 
-/* Prints below a table which counters are missing, and why, if `is_of` accepts them. Returns
- * whether it printed a line. */
-bool device_report_say_missing(const struct device_report *r,
+/* Prints below a table which counters are missing, and why, if `is_of` accepts them. */
+void device_report_say_missing(const struct device_report *r,
                                bool (*is_of)(const struct device_missing *a), FILE *out);
 
 /* The tables of use and of power; their source is a struct device_report or NULL.
  * (device_report_print.c) */
 #define DEVICE_TABLES 2
 extern const struct table_info device_tables[DEVICE_TABLES];
+
+/* ---- energy (energy_report.c) ---------------------------------------------------------------- */
+
+/*
+ * Energy of the devices of each process: in the run, in a step, and in long ranges (an epoch, a
+ * validation). Long is at least the counter's period. A figure is an estimate with bounds, from the
+ * counter's steps (device_curve.h). Shorter steps get a mean over all of them, which shares the
+ * bounds. There is no figure if its bounds are wider than itself.
+ *
+ * Memory: 32 bytes a range, ENERGY_WINDOWS_MAX of them; later ones are only counted.
+ */
+#define ENERGY_WINDOWS_MAX (1u << 16)
+#define ENERGY_WINDOW_NS   20000000u /* no known counter changes more often */
+
+enum energy_kind { ENERGY_OF_RUN, ENERGY_OF_STEPS, ENERGY_OF_RANGE };
+
+struct energy_window {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    const struct process *process;
+    const struct kernel_name *text;
+};
+
+struct energy_row {
+    enum energy_kind kind;
+    const struct process *process; /* NULL: all processes with such a range */
+    const struct kernel_name *text;
+    struct curve_growth energy; /* mJ, or why there is no figure */
+    bool at_least;              /* a counter restarted; earlier energy is lost */
+    uint64_t count;             /* steps or ranges in `energy` */
+    uint64_t left_out_ns;
+    uint64_t left_out; /* without known energy: too short, or not between two readings */
+    uint64_t ns;
+};
+
+struct energy_report {
+    const struct device_report *devices; /* a view */
+    struct energy_window *windows;       /* owned */
+    uint32_t window_count;
+    uint64_t beyond;         /* ranges beyond the limit */
+    struct energy_row *rows; /* owned */
+    uint32_t count;
+};
+
+/* Its source is a struct energy_report or NULL. */
+extern const struct table_info energy_table;
 
 #endif

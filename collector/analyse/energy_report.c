@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyse/energy_report.h"
-
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +56,7 @@ static unsigned energy_report_consumers(struct report *r, struct consumer *list)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Adds the row of a run: all devices of the process, each for as long as it was read. */
-static int add_run(struct energy_report *e, const struct process *p)
+static void add_run(struct energy_report *e, const struct process *p)
 {
     const struct device_report *r = e->devices;
     struct energy_row row = {.kind = ENERGY_OF_RUN, .process = p};
@@ -69,25 +68,26 @@ static int add_run(struct energy_report *e, const struct process *p)
         row.count += ns != 0;
         row.at_least |= r->rows[i].energy.jump_count;
         row.ns = max_of(row.ns, ns);
-        row.mj += energy.value;
-        row.error_mj += energy.error;
+        row.energy.value += energy.value;
+        row.energy.error += energy.error;
     }
-    row.known = curve_reported((struct curve_growth){CURVE_KNOWN, row.mj, row.error_mj}).known;
-    return row.count ? ARRAY_PUSH(e->rows, e->count, &row) : 0;
+    row.energy.known = CURVE_KNOWN;
+    row.energy = curve_reported(row.energy);
+    if (row.count)
+        ARRAY_PUSH(e->rows, e->count, &row);
 }
 
 /* Adds the row of steps: from the first to the last whole step between readings. Time between steps
  * is included, so there must be little of it. */
-static int add_steps(struct energy_report *e, const struct process *p, const struct steps *steps)
+static void add_steps(struct energy_report *e, const struct process *p, const struct steps *steps)
 {
     const struct device_report *r = e->devices;
     struct energy_row row = {.kind = ENERGY_OF_STEPS, .process = p};
     uint32_t first = steps->firsts[p->index], end = steps->firsts[p->index + 1];
-    struct curve_growth energy;
     const struct step *list = steps->list;
     uint64_t begin_ns, end_ns, whole = 0, in_steps_ns = 0;
     if (!device_report_read_for(r, p, &begin_ns, &end_ns))
-        return 0;
+        return;
     for (uint32_t i = first; i < end; i++)
         whole += !list[i].is_partial;
     /* Skip steps before and after the readings. */
@@ -96,19 +96,17 @@ static int add_steps(struct energy_report *e, const struct process *p, const str
     while (end > first && (list[end - 1].is_partial || list[end - 1].end_ns > end_ns))
         end--;
     if (first == end ||
-        (!device_report_energy(r, p, list[first].begin_ns, list[end - 1].end_ns, &energy) &&
-         energy.known != CURVE_SHORT))
-        return 0;
+        (!device_report_energy(r, p, list[first].begin_ns, list[end - 1].end_ns, &row.energy) &&
+         row.energy.known != CURVE_SHORT))
+        return;
     for (uint32_t i = first; i < end; i++)
         in_steps_ns += list[i].end_ns - list[i].begin_ns;
     row.count = end - first;
     row.left_out = whole > row.count ? whole - row.count : 0;
     row.ns = list[end - 1].end_ns - list[first].begin_ns;
-    row.mj = energy.value;
-    row.error_mj = energy.error;
-    row.known = energy.known;
     bool has_gaps = (double)(row.ns - in_steps_ns) > GAPS_MAX * (double)row.ns;
-    return has_gaps ? 0 : ARRAY_PUSH(e->rows, e->count, &row);
+    if (!has_gaps)
+        ARRAY_PUSH(e->rows, e->count, &row);
 }
 
 static int compare_windows(const void *left, const void *right)
@@ -126,30 +124,29 @@ static void add_window(const struct energy_report *e, struct energy_row *row,
     if (!device_report_energy(e->devices, w->process, w->begin_ns, w->end_ns, &energy)) {
         row->left_out++;
         row->left_out_ns += w->end_ns - w->begin_ns;
-        if (!row->count && row->known != CURVE_SHORT)
-            row->known = energy.known;
+        if (!row->count && row->energy.known != CURVE_SHORT)
+            row->energy.known = energy.known;
         return;
     }
-    row->known = CURVE_KNOWN;
+    row->energy.known = CURVE_KNOWN;
     row->count++;
     row->ns += w->end_ns - w->begin_ns;
-    row->mj += energy.value;
-    row->error_mj += energy.error;
+    row->energy.value += energy.value;
+    row->energy.error += energy.error;
 }
 
 /* Adds a row for each name. */
-static int add_ranges(struct energy_report *e)
+static void add_ranges(struct energy_report *e)
 {
-    int error = 0;
-    ARRAY_SORT(e->windows, e->window_count, compare_windows);
-    for (uint32_t i = 0; error == 0 && i < e->window_count;) {
+    if (e->window_count)
+        qsort(e->windows, e->window_count, sizeof *e->windows, compare_windows);
+    for (uint32_t i = 0; i < e->window_count;) {
         struct energy_row row = {.kind = ENERGY_OF_RANGE, .text = e->windows[i].text};
         for (; i < e->window_count && e->windows[i].text == row.text; i++)
             add_window(e, &row, &e->windows[i]);
         row.ns = row.count ? row.ns : row.left_out_ns;
-        error = ARRAY_PUSH(e->rows, e->count, &row);
+        ARRAY_PUSH(e->rows, e->count, &row);
     }
-    return error;
 }
 
 static int energy_report_compare_rows(const void *left, const void *right)
@@ -157,7 +154,7 @@ static int energy_report_compare_rows(const void *left, const void *right)
     const struct energy_row *a = left, *b = right;
     if (a->kind != b->kind || a->kind != ENERGY_OF_RANGE)
         return ORDER(a->kind, b->kind) ?: ORDER(a->process->index, b->process->index);
-    return ORDER(b->mj, a->mj) ?: strcmp(a->text->shown, b->text->shown);
+    return ORDER(b->energy.value, a->energy.value) ?: strcmp(a->text->shown, b->text->shown);
 }
 
 /* Runs after all readings and steps are known. */
@@ -166,16 +163,15 @@ static int energy_report_analysis_end(struct report *r)
     struct energy_report *e = r->energy;
     const struct recording *rec = r->rec;
     const struct steps *steps = r->program_steps;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && r->devices->count && i < rec->count; i++) {
-        error = add_run(e, rec->processes[i]);
-        if (error == 0 && steps && steps->count)
-            error = add_steps(e, rec->processes[i], steps);
+    for (uint32_t i = 0; r->devices->count && i < rec->count; i++) {
+        add_run(e, rec->processes[i]);
+        if (steps && steps->count)
+            add_steps(e, rec->processes[i], steps);
     }
-    if (error == 0)
-        error = add_ranges(e);
-    ARRAY_SORT(e->rows, e->count, energy_report_compare_rows);
-    return error;
+    add_ranges(e);
+    if (e->count)
+        qsort(e->rows, e->count, sizeof *e->rows, energy_report_compare_rows);
+    return 0;
 }
 
 const struct analysis energy_analysis = {ANALYSIS_STATE(energy),
@@ -249,37 +245,32 @@ static const struct {
     [CURVE_STARTED] = {"began anew", "a counter restarted or jumped, in it or close to it"},
 };
 
-static void fill_figures(const struct energy_row *row, enum report_format format,
-                         struct cell *cells)
-{
-    bool is_known = row->known == CURVE_KNOWN;
-    double count = row->count ? (double)row->count : 1;
-    cells[ENERGY] = cell_known(is_known, curve_whole(row->mj));
-    if (!is_known && format == FORMAT_TEXT)
-        cells[ENERGY] = cell_text(why_not[row->known].word);
-    cells[ERROR] = cell_known(is_known, curve_whole(ceil(row->error_mj)));
-    if (row->kind != ENERGY_OF_RUN) {
-        cells[MEAN] = cell_known(is_known, curve_whole(row->mj / count));
-        cells[MEAN_ERROR] = cell_known(is_known, curve_whole(ceil(row->error_mj / count)));
-    }
-    if (row->ns)
-        cells[POWER] = cell_known(is_known, curve_whole(row->mj * 1e9 / (double)row->ns));
-    cells[ENERGY].at_least = cells[POWER].at_least = is_known && row->at_least;
-    cells[ESTIMATED] = cell_number(1);
-    cells[WHY_NOT] = cell_text(why_not[row->known].word);
-    cells[REASON] = cell_text(why_not[row->known].reason);
-    cells[AT_LEAST] = cell_known(is_known, row->at_least);
-}
-
 static void energy_report_fill(const struct table *t, uint32_t index, struct cell *cells)
 {
     static const char *const kinds[] = {"run", "step", "range"};
     const struct energy_row *row = table_item(t, index);
+    const struct curve_growth *energy = &row->energy;
+    bool is_known = energy->known == CURVE_KNOWN;
+    double count = row->count ? (double)row->count : 1;
+    cells[ENERGY] = cell_known(is_known, curve_whole(energy->value));
+    if (!is_known && t->format == FORMAT_TEXT)
+        cells[ENERGY] = cell_text(why_not[energy->known].word);
+    cells[ERROR] = cell_known(is_known, curve_whole(ceil(energy->error)));
+    if (row->kind != ENERGY_OF_RUN) {
+        cells[MEAN] = cell_known(is_known, curve_whole(energy->value / count));
+        cells[MEAN_ERROR] = cell_known(is_known, curve_whole(ceil(energy->error / count)));
+    }
+    if (row->ns)
+        cells[POWER] = cell_known(is_known, curve_whole(energy->value * 1e9 / (double)row->ns));
+    cells[ENERGY].at_least = cells[POWER].at_least = is_known && row->at_least;
     cells[NAME] = energy_report_name(row);
     cells[KIND] = cell_text(kinds[row->kind]);
     if (!row->left_out && t->format == FORMAT_TEXT)
         cells[LEFT_OUT] = (struct cell){0};
-    fill_figures(row, t->format, cells);
+    cells[ESTIMATED] = cell_number(1);
+    cells[WHY_NOT] = cell_text(why_not[energy->known].word);
+    cells[REASON] = cell_text(why_not[energy->known].reason);
+    cells[AT_LEAST] = cell_known(is_known, row->at_least);
 }
 
 /* Is the energy counter missing, or everything? */
@@ -292,32 +283,20 @@ static bool is_of_energy(const struct device_missing *a)
 static void energy_behind(const struct table *t, FILE *out)
 {
     const struct energy_report *e = t->source;
-    char text[UNIT_TEXT_BYTES];
-    bool any[CURVE_KNOWNS] = {false}, any_at_least = false, any_missing;
+    bool any[CURVE_KNOWNS] = {false}, any_at_least = false;
     for (uint32_t i = 0; e && i < e->count; i++) {
-        any[e->rows[i].known] = true;
-        any_at_least |= e->rows[i].known == CURVE_KNOWN && e->rows[i].at_least;
+        any[e->rows[i].energy.known] = true;
+        any_at_least |= e->rows[i].energy.known == CURVE_KNOWN && e->rows[i].at_least;
     }
-    if (any[CURVE_KNOWN])
-        fprintf(out,
-                "  estimated: '+-' is the uncertainty, from the time between counter updates\n");
     if (any_at_least)
         fprintf(out, DEVICE_AT_LEAST_LINE);
     for (unsigned known = CURVE_KNOWN + 1; known < CURVE_KNOWNS; known++)
         if (any[known])
             fprintf(out, "  '%s': %s\n", why_not[known].word, why_not[known].reason);
-    uint64_t period_ns = e && e->count ? device_report_energy_period_ns(e->devices) : 0;
-    if (any[CURVE_SHORT] || any[CURVE_LATE])
-        fprintf(out, "  the counter %s%s\n",
-                period_ns ? "changes every " : "was not seen to change",
-                period_ns ? time_text(text, period_ns) : "");
-    bool has_all = e && e->count && !any[CURVE_UNREAD] && !any[CURVE_LATE];
-    any_missing = e && !has_all && device_report_say_missing(e->devices, is_of_energy, out);
-    if (e && !e->count && !any_missing)
-        fprintf(out, "  none: the energy counter was not read twice\n");
+    if (e && (!e->count || any[CURVE_UNREAD] || any[CURVE_LATE]))
+        device_report_say_missing(e->devices, is_of_energy, out);
     if (e && e->beyond)
-        fprintf(out, "  left out: %s more range%s\n", count_text(text, e->beyond),
-                plural_end(e->beyond));
+        fprintf(out, "  left out: %" PRIu64 " more range%s\n", e->beyond, plural_end(e->beyond));
 }
 
 const struct table_info energy_table = {.name = "energy",

@@ -1,123 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyse/finding_gpu.h"
+#include "analyse/evidence.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 
-const struct finding_kind finding_kinds[FINDING_KINDS] = {
-#define FINDING(NAME, id, share, floor, title, advice, next, measures)                             \
-    [FINDING_##NAME] = {id, share, floor * 1000000ull, title, advice, next, measures},
-#include "analyse/finding_kinds.def"
-};
+#define FOUND_RECENT 256 /* cached streams */
+
+#define CHAIN_MIN    3       /* kernels; fusing fewer gains nothing */
+#define CHAIN_GAP_NS 1000000 /* a longer gap ends a chain */
+#define TINY_NS      5000    /* a shorter kernel takes about as long to start as to run */
+#define START_NS     2000    /* an empty kernel: what merging saves for each kernel replaced */
 
 #define NONE       UINT32_MAX
 #define COPY_ASYNC 1 /* flag of COPY_FLAGS, as in CUPTI */
 
 enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
 
-/* What a sum counts: a name by index, or a copy by its kind and memories. Parts of a lane have the
- * stream + 1 in the upper bits. */
-#define WHAT_COPY     (1ull << 32)
+/* What evidence counts: the address of a kernel's name (0: it has none), or a copy by its kind and
+ * memories. */
+#define WHAT_COPY     (1ull << 63)
 #define WHAT_REPEATED (1ull << 31) /* the device got the same bytes before */
-#define WHAT_STREAM   33
 
-/* First words of keys in `places`; no process has them. */
-enum { MAP_STREAM = 1u << 31, MAP_NAME };
+/* A piece of work, and where it was launched. */
+struct work {
+    uint64_t what; /* 0: a kernel without a name, or a copy that costs nothing */
+    uint64_t begin_ns;
+    uint32_t where, stream;
+};
 
-int finding_gpu_init(struct finding_gpu *g, struct walk *walk, const struct idle *idle)
+/* By the index of idle.h's devices. A device's time belongs to one part of idle.h at each moment.
+ * The time of a part is that of the work that began last in it. */
+struct found_device {
+    uint64_t computes_ns;                /* end of its kernels so far */
+    struct work last[IDLE_BUSY_PARTS];   /* not for IDLE_COMPUTE */
+    uint64_t before_ns[IDLE_BUSY_PARTS]; /* time of the part when that began */
+    bool has_copy_stream;                /* a stream copies and runs no kernels */
+};
+
+/* A kernel of a chain. */
+struct chain_link {
+    struct work work;
+    uint64_t own_ns;
+    uint64_t duration_ns;
+};
+
+struct found_stream {
+    uint32_t process; /* index */
+    uint32_t place;   /* index of its device in `devices` */
+    uint64_t device;
+    uint64_t stream;
+    bool has_kernels;
+    uint64_t copies_alone_ns; /* of copies that could run beside kernels */
+    uint64_t end_ns;          /* end of the chain's last kernel */
+    uint32_t chain_count;
+    struct chain_link links[CHAIN_MIN - 1]; /* the first kernels; later the longest so far */
+};
+
+struct finding_gpu {
+    struct walk *walk; /* a view, like the next ones */
+    struct idle *idle;
+    struct evidences *found;
+    struct work_places wheres;
+    struct found_device *devices; /* owned, like the pointers below */
+    uint32_t device_count;
+    struct found_stream *streams;
+    uint32_t stream_count;
+    struct key_map places;  /* (device, stream) -> index in `streams` + 1 */
+    struct key_map uploads; /* (process and device, bytes, hash) -> first upload and its place */
+    uint32_t recent[FOUND_RECENT]; /* indices in `streams` */
+};
+
+struct finding_gpu *finding_gpu_create(struct walk *walk, struct idle *idle,
+                                       struct evidences *found)
 {
-    uint64_t more = recording_bytes(walk->rec) / FINDING_SUM_BYTES;
-    uint32_t most = FINDING_SUMS_MAX - FINDING_SUMS_FREE;
-    *g = (struct finding_gpu){.walk = walk, .idle = idle};
-    g->sums.rows_max = FINDING_SUMS_FREE + (uint32_t)min_of(more, most);
+    struct finding_gpu *g = memory_new(1, sizeof *g);
+    g->walk = walk;
+    g->idle = idle;
+    g->found = found;
     work_places_init(&g->wheres, walk);
-    spool_init(&g->exposed, sizeof(struct byte_chunk));
-    return ARRAY_PUSH(g->names, g->name_count, NULL); /* for kernels without a name */
+    return g;
 }
 
-void finding_gpu_release(struct finding_gpu *g)
+void finding_gpu_free(struct finding_gpu *g)
 {
     work_places_release(&g->wheres);
-    spool_release(&g->exposed);
     free(g->devices);
     free(g->streams);
-    free(g->names);
-    free(g->sums.rows);
-    key_map_release(&g->sums.places);
     key_map_release(&g->places);
     key_map_release(&g->uploads);
+    free(g);
 }
 
-int finding_gpu_devices(struct finding_gpu *g, uint32_t count)
+bool finding_gpu_is_full(const struct finding_gpu *g)
 {
-    int error = 0;
-    while (error == 0 && g->device_count < count && g->device_count < FOUND_DEVICES_MAX)
-        error = ARRAY_PUSH(g->devices, g->device_count, NULL);
-    return error;
+    return g->device_count >= FOUND_DEVICES_MAX || g->wheres.count == WORK_PLACES_MAX;
 }
 
-/* Sets *place to the index of the work's stream; NONE: there are too many streams or devices. */
-static __attribute__((noinline)) int find_stream(struct finding_gpu *g, const struct process *p,
-                                                 uint64_t device, uint64_t stream, uint32_t *place)
+/* The index of the work's stream; NONE: there are too many streams or devices. */
+static __attribute__((noinline)) uint32_t
+find_stream(struct finding_gpu *g, const struct process *p, uint64_t device, uint64_t stream)
 {
-    uint32_t known = idle_device_place(g->idle, p, device);
+    uint32_t known = idle_device_place(g->idle, p, device), number = 0;
     const struct found_stream new = {
         .process = p->index, .place = known - 1, .device = device, .stream = stream};
-    struct key key = {MAP_STREAM, known, stream};
-    *place = NONE;
+    struct key key = {known, stream, 0};
     if (!known || known > FOUND_DEVICES_MAX)
-        return 0;
-    int error = finding_gpu_devices(g, known);
-    if (error == 0)
-        error = KEY_MAP_ITEM(&g->places, key, g->streams, g->stream_count, FOUND_STREAMS_MAX, &new,
-                             place);
-    *place = error == 0 && *place ? *place - 1 : NONE;
-    return error;
+        return NONE;
+    while (g->device_count < known)
+        ARRAY_PUSH(g->devices, g->device_count, NULL);
+    evidence_charged(g->found, known - 1);
+    KEY_MAP_ITEM(&g->places, key, g->streams, g->stream_count, FOUND_STREAMS_MAX, &new, &number);
+    return number ? number - 1 : NONE;
 }
 
-static int stream_of(struct finding_gpu *g, const struct process *p, const struct record *r,
-                     uint32_t *place)
+static uint32_t stream_of(struct finding_gpu *g, const struct process *p, const struct record *r)
 {
     uint64_t device = record_arg(r, KERNEL_DEVICE), stream = record_arg(r, KERNEL_STREAM);
-    uint32_t *recent =
-        &g->recent_streams[(stream ^ device << 3 ^ (uint64_t)p->index << 5) % FOUND_RECENT];
+    uint32_t *recent = &g->recent[(stream ^ device << 3 ^ (uint64_t)p->index << 5) % FOUND_RECENT];
     const struct found_stream *s = *recent < g->stream_count ? &g->streams[*recent] : NULL;
-    *place = *recent;
-    if (s && s->stream == stream && s->device == device && s->process == p->index)
-        return 0;
-    int error = find_stream(g, p, device, stream, place);
-    *recent = *place;
-    return error;
-}
-
-/* Sets *index to the index of a name; 0: unnamed, or beyond the limit. */
-static int index_name(struct finding_gpu *g, const struct kernel_name *name, uint32_t *index)
-{
-    struct key key = {MAP_NAME, (uintptr_t)name, 0};
-    uint32_t before = g->name_count, number = 0;
-    int error = name ? KEY_MAP_ITEM(&g->places, key, g->names, g->name_count, FOUND_NAMES_MAX, NULL,
-                                    &number)
-                     : 0;
-    if (g->name_count > before)
-        g->names[before] = (struct found_name){name, kernel_class_of(name)};
-    *index = number ? number - 1 : 0;
-    return error;
-}
-
-static inline __attribute__((always_inline)) int
-finding_gpu_name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *index)
-{
-    struct found_recent *recent = &g->recent[(number ^ (uint64_t)p->index << 4) % FOUND_RECENT];
-    *index = recent->name;
-    if (recent->name && recent->number == number && recent->process == p->index)
-        return 0;
-    int error = index_name(g, walk_kernel(g->walk, p, number), index);
-    if (error == 0 && *index)
-        *recent = (struct found_recent){.process = p->index, .name = *index, .number = number};
-    return error;
+    if (!s || s->stream != stream || s->device != device || s->process != p->index)
+        *recent = find_stream(g, p, device, stream);
+    return *recent;
 }
 
 static bool is_pageable(uint64_t source, uint64_t destination)
@@ -127,7 +134,7 @@ static bool is_pageable(uint64_t source, uint64_t destination)
 
 /* Did the device get the same bytes before, from another call? The first call often is the slow
  * one, with a stack: its place stands in where others have none. */
-static int is_repeated(struct finding_gpu *g, const struct event *e, uint32_t *where, bool *is)
+static bool is_repeated(struct finding_gpu *g, const struct event *e, uint32_t *where)
 {
     const struct record *r = e->record;
     uint32_t process = e->process->index;
@@ -135,13 +142,13 @@ static int is_repeated(struct finding_gpu *g, const struct event *e, uint32_t *w
                       record_arg(r, COPY_BYTES),
                       survey_content(&g->walk->survey, process, r->correlation)};
     uint64_t first = key.c ? key_map_get(&g->uploads, key) : 0;
-    *is = first && (uint32_t)first != r->correlation;
-    if (*is && !*where)
+    bool is_again = first && (uint32_t)first != r->correlation;
+    if (is_again && !*where)
         *where = (uint32_t)(first >> 32);
-    return key.c && !first
-               ? key_map_set_anew(&g->uploads, key, (uint64_t)*where << 32 | r->correlation,
-                                  FOUND_UPLOADS_MAX)
-               : 0;
+    if (key.c && !first)
+        key_map_set_anew(&g->uploads, key, (uint64_t)*where << 32 | r->correlation,
+                         FOUND_UPLOADS_MAX);
+    return is_again;
 }
 
 /* The number for a copy between host and device that could be faster, run beside kernels, or be
@@ -163,229 +170,154 @@ static uint64_t copy_what(const struct record *r, bool is_again)
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
-/* Adds `count` items that took `ns` together to the evidence; the longest began at `at_ns`. */
-static inline int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device,
-                          uint64_t what, uint32_t where, uint32_t count, uint64_t ns,
-                          uint64_t at_ns)
+/* Adds `count` items that took `ns` together to the evidence. */
+static void add_evidence(struct finding_gpu *g, enum finding_id kind, uint32_t device,
+                         const struct work *work, uint32_t count, uint64_t ns)
 {
-    return finding_sums_add(&g->sums, &(struct finding_sum){.kind = kind,
-                                                            .device = device,
-                                                            .what = what,
-                                                            .where = where,
-                                                            .count = count,
-                                                            .ns = ns,
-                                                            .longest_ns = ns,
-                                                            .at_ns = at_ns});
+    evidence_add(g->found,
+                 &(struct evidence){
+                     .kind = kind,
+                     .device = device,
+                     .what = work->what,
+                     .place = work->where,
+                     .is = {.count = count, .ns = ns, .longest_ns = ns, .at_ns = work->begin_ns}});
 }
 
-static inline int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
-                         uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
+static void charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
+                   const struct work *work, uint64_t ns)
 {
-    g->devices[device].ns[kind] += ns;
-    return add_sum(g, kind, device, what, where, 1, ns, at_ns);
+    g->found->charged[device].ns[kind] += ns;
+    add_evidence(g, kind, device, work, 1, ns);
 }
 
-/* ---- lanes ----------------------------------------------------------------------------------- */
-
-/* Charges a part that is over: its time alone is complete. */
-static int part_is_over(struct finding_gpu *g, uint32_t device, enum lane lane,
-                        const struct lane_part *part)
+/* Charges the time of the part since its last work began, which `next` follows (NULL: the end). */
+static void end_last(struct finding_gpu *g, uint32_t device, enum idle_part part,
+                     const struct work *next)
 {
-    uint64_t what = part->what & ((1ull << WHAT_STREAM) - 1);
-    uint32_t stream = (uint32_t)(part->what >> WHAT_STREAM);
-    if (!what || !part->alone_ns)
-        return 0;
-    if (lane == LANE_COMMUNICATION) {
-        uint64_t hidden_ns = part->end_ns - part->begin_ns - part->alone_ns;
-        const struct span exposed = {part->begin_ns, part->end_ns, {hidden_ns, what, part->where}};
-        work_places_want(&g->wheres, part->where);
-        return span_put(&g->exposed, &g->devices[device].exposed, &exposed, exposed_kind);
+    struct found_device *d = &g->devices[device];
+    const struct idle_device *time = &g->idle->devices[device];
+    const struct work last = d->last[part];
+    /* At the end, waits for other ranks are idle time. */
+    uint64_t now_ns =
+        time->parts[part] + (part == IDLE_COMMUNICATING ? time->causes[IDLE_COMMUNICATION] : 0);
+    uint64_t ns = now_ns - d->before_ns[part];
+    d->before_ns[part] = now_ns;
+    if (next)
+        d->last[part] = *next;
+    if (!ns || (part == IDLE_COPYING && !last.what))
+        return;
+    if (part == IDLE_COMMUNICATING) {
+        add_evidence(g, FINDING_EXPOSED_COMMUNICATION, device, &last, 1, ns);
+    } else if (last.what & WHAT_REPEATED) { /* counted already: a hidden one is superfluous, too */
+        g->found->charged[device].ns[FINDING_REPEATED_UPLOAD] += ns;
+        add_evidence(g, FINDING_REPEATED_UPLOAD, device, &last, 0, ns);
+    } else if (is_pageable(last.what >> 8 & 0xff, last.what & 0xff)) {
+        charge(g, FINDING_PAGEABLE_COPIES, device, &last, ns);
+    } else {
+        g->streams[last.stream].copies_alone_ns += ns;
+        add_evidence(g, FINDING_ONE_STREAM, device, &last, 1, ns);
     }
-    if (what & WHAT_REPEATED) { /* counted already: a hidden one is superfluous, too */
-        g->devices[device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
-        return add_sum(g, FINDING_REPEATED_UPLOAD, device, what, part->where, 0, part->alone_ns,
-                       part->begin_ns);
-    }
-    if (is_pageable(what >> 8 & 0xff, what & 0xff))
-        return charge(g, FINDING_PAGEABLE_COPIES, device, what, part->where, part->alone_ns,
-                      part->begin_ns);
-    g->streams[stream - 1].copies_alone_ns += part->alone_ns;
-    return add_sum(g, FINDING_ONE_STREAM, device, what, part->where, 1, part->alone_ns,
-                   part->begin_ns);
 }
 
-/* Counts the lane's parts up to `ns`, as alone from `alone_from` on, and charges those that end. */
-static int use_up(struct finding_gpu *g, uint32_t device, enum lane lane, uint64_t alone_from,
-                  uint64_t ns)
-{
-    struct lane_parts *parts = &g->devices[device].lanes.parts[lane];
-    int error = 0;
-    while (error == 0 && parts->count) {
-        struct lane_part *part = &parts->list[parts->first];
-        if (part->known_ns >= ns)
-            break;
-        uint64_t end_ns = min_of(part->end_ns, ns);
-        part->alone_ns += overlap_ns(alone_from, end_ns, part->known_ns, end_ns);
-        part->known_ns = end_ns;
-        if (part->end_ns > ns)
-            break;
-        parts->first = (parts->first + 1) % LANE_PARTS_MAX;
-        parts->count--;
-        error = part_is_over(g, device, lane, part);
-    }
-    return error;
-}
-
-/* Advances the device to `ns`. No work begins until then: work covers each lane from at_ns until
- * its end. */
-static inline int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
-{
-    struct device_lanes *d = &g->devices[device].lanes;
-    uint64_t from_ns = d->at_ns;
-    int error = 0;
-    if (ns <= from_ns)
-        return 0;
-    for (unsigned lane = 0; error == 0 && lane < LANES; lane++) {
-        uint64_t alone_from = from_ns, to_ns = min_of(d->end_ns[lane], ns);
-        if (to_ns > from_ns) {
-            d->alone_ns[lane] += to_ns - from_ns;
-            from_ns = to_ns;
-        }
-        if (lane != LANE_COMPUTE && d->parts[lane].count)
-            error = use_up(g, device, (enum lane)lane, alone_from, ns);
-    }
-    d->at_ns = ns;
-    return error;
-}
-
-/* Adds work that begins now, once the device has advanced; cut at the end of a selection of time.
- * Returns its own ns. */
-static inline uint64_t add_to_lane(struct finding_gpu *g, uint32_t device, enum lane lane,
-                                   uint64_t begin_ns, uint64_t end_ns, uint64_t what,
-                                   uint32_t where)
+/* The time of work that computes, cut at the end of a selection of time, without that of earlier
+ * work. */
+static inline uint64_t compute(struct finding_gpu *g, uint32_t device, uint64_t begin_ns,
+                               uint64_t end_ns)
 {
     const struct walk_filter *f = g->walk->filter;
-    struct device_lanes *d = &g->devices[device].lanes;
-    struct lane_parts *parts = &d->parts[lane];
+    uint64_t *until_ns = &g->devices[device].computes_ns;
     end_ns = f && f->is_span ? min_of(end_ns, f->to_ns) : end_ns;
-    begin_ns = max_of(max_of(begin_ns, d->at_ns), d->end_ns[lane]);
-    if (end_ns <= begin_ns)
-        return 0;
-    d->end_ns[lane] = end_ns;
-    if (lane != LANE_COMPUTE && parts->count == LANE_PARTS_MAX)
-        parts->list[(parts->first + parts->count - 1) % LANE_PARTS_MAX].end_ns = end_ns;
-    else if (lane != LANE_COMPUTE)
-        parts->list[(parts->first + parts->count++) % LANE_PARTS_MAX] =
-            (struct lane_part){.begin_ns = begin_ns,
-                               .end_ns = end_ns,
-                               .known_ns = begin_ns,
-                               .what = what,
-                               .where = where};
-    return end_ns - begin_ns;
+    begin_ns = max_of(begin_ns, *until_ns);
+    *until_ns = max_of(*until_ns, end_ns);
+    return end_ns > begin_ns ? end_ns - begin_ns : 0;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-static inline int charge_tiny(struct finding_gpu *g, uint32_t device, const struct chain_link *link)
+static void charge_tiny(struct finding_gpu *g, uint32_t device, const struct chain_link *link)
 {
-    uint64_t saved_ns = link->own_ns < START_NS ? link->own_ns : START_NS;
-    return link->duration_ns < TINY_NS && saved_ns
-               ? charge(g, FINDING_TINY_KERNELS, device, link->name, link->where, saved_ns,
-                        link->begin_ns)
-               : 0;
+    uint64_t saved_ns = min_of(link->own_ns, START_NS);
+    if (link->duration_ns < TINY_NS && saved_ns)
+        charge(g, FINDING_TINY_KERNELS, device, &link->work, saved_ns);
 }
 
 /* Ends a chain. Kernels not charged to it may be tiny: too few, or the longest, which would remain.
  */
-static int chain_close(struct finding_gpu *g, struct found_stream *s)
+static void chain_close(struct finding_gpu *g, struct found_stream *s)
 {
-    int error = 0;
     uint32_t kept = s->chain_count < CHAIN_MIN ? s->chain_count : 1;
-    for (uint32_t i = 0; error == 0 && i < kept; i++)
-        error = charge_tiny(g, s->place, &s->links[i]);
+    for (uint32_t i = 0; i < kept; i++)
+        charge_tiny(g, s->place, &s->links[i]);
     s->chain_count = 0;
-    return error;
 }
 
 /* Keeps the longer one in *longest and charges the other. */
-static int chain_charge(struct finding_gpu *g, uint32_t device, struct chain_link *longest,
-                        struct chain_link link)
+static void chain_charge(struct finding_gpu *g, uint32_t device, struct chain_link *longest,
+                         const struct chain_link *link)
 {
-    if (link.own_ns > longest->own_ns) {
-        struct chain_link shorter = *longest;
-        *longest = link;
-        link = shorter;
-    }
-    return charge(g, FINDING_UNFUSED_ELEMENTWISE, device, link.name, link.where, link.own_ns,
-                  link.begin_ns);
+    const struct chain_link before = *longest;
+    bool is_longer = link->own_ns > before.own_ns;
+    *longest = is_longer ? *link : before;
+    link = is_longer ? &before : link;
+    charge(g, FINDING_UNFUSED_ELEMENTWISE, device, &link->work, link->own_ns);
 }
 
-static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct chain_link *link)
+static void chain_add(struct finding_gpu *g, struct found_stream *s, const struct chain_link *link)
 {
-    int error = 0;
-    uint64_t end_ns = link->begin_ns + link->duration_ns;
-    if (s->chain_count && link->begin_ns > s->end_ns && link->begin_ns - s->end_ns > CHAIN_GAP_NS)
-        error = chain_close(g, s);
-    s->end_ns = s->chain_count && s->end_ns > end_ns ? s->end_ns : end_ns;
+    uint64_t begin_ns = link->work.begin_ns;
+    if (s->chain_count && begin_ns > s->end_ns + CHAIN_GAP_NS)
+        chain_close(g, s);
+    s->end_ns = max_of(s->chain_count ? s->end_ns : 0, begin_ns + link->duration_ns);
     if (++s->chain_count < CHAIN_MIN) {
         s->links[s->chain_count - 1] = *link;
-        return error;
+        return;
     }
-    for (uint32_t i = 1; error == 0 && s->chain_count == CHAIN_MIN && i < CHAIN_MIN - 1; i++)
-        error = chain_charge(g, s->place, &s->links[0], s->links[i]);
-    s->chain_count = CHAIN_MIN; /* or more */
-    return error < 0 ? error : chain_charge(g, s->place, &s->links[0], *link);
+    if (s->chain_count == CHAIN_MIN)
+        chain_charge(g, s->place, &s->links[0], &s->links[1]);
+    chain_charge(g, s->place, &s->links[0], link);
 }
 
 /* Inline, since most work is kernels: a call would take a tenth of their time here. */
-static inline __attribute__((always_inline)) int
-finding_gpu_take_kernel(struct finding_gpu *g, uint32_t stream, uint32_t name, uint32_t where,
-                        uint64_t begin_ns, uint64_t end_ns)
+static inline __attribute__((always_inline)) void take_kernel(struct finding_gpu *g,
+                                                              enum kernel_class class,
+                                                              const struct work *work,
+                                                              uint64_t end_ns)
 {
-    struct found_stream *s = &g->streams[stream];
-    enum kernel_class class = g->names[name].class;
-    enum lane lane = class == KERNEL_COMMUNICATION ? LANE_COMMUNICATION : LANE_COMPUTE;
-    int error = advance(g, s->place, begin_ns);
-    struct chain_link link = {
-        .name = name,
-        .where = where,
-        .own_ns = add_to_lane(g, s->place, lane, begin_ns, end_ns, name, where),
-        .duration_ns = end_ns - begin_ns,
-        .begin_ns = begin_ns,
-    };
+    struct found_stream *s = &g->streams[work->stream];
+    struct chain_link link = {.work = *work, .duration_ns = end_ns - work->begin_ns};
     s->has_kernels = true;
-    if (error == 0 && class == KERNEL_ELEMENTWISE)
-        return chain_add(g, s, &link);
-    if (error == 0 && s->chain_count)
-        error = chain_close(g, s);
-    if (error < 0 || class == KERNEL_COMMUNICATION)
-        return error;
-    return class == KERNEL_FP32_GEMM
-               ? charge(g, FINDING_FP32_GEMM, s->place, name, where, link.own_ns, begin_ns)
-               : charge_tiny(g, s->place, &link);
+    if (class != KERNEL_COMMUNICATION)
+        link.own_ns = compute(g, s->place, work->begin_ns, end_ns);
+    if (class != KERNEL_ELEMENTWISE && s->chain_count)
+        chain_close(g, s);
+    if (class == KERNEL_COMMUNICATION)
+        end_last(g, s->place, IDLE_COMMUNICATING, work);
+    else if (class == KERNEL_ELEMENTWISE)
+        chain_add(g, s, &link);
+    else if (class == KERNEL_FP32_GEMM)
+        charge(g, FINDING_FP32_GEMM, s->place, work, link.own_ns);
+    else
+        charge_tiny(g, s->place, &link);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* Takes a copy or a graph launch. */
-static int take_other(struct finding_gpu *g, const struct event *e, uint32_t stream, uint32_t where)
+/* Takes a copy, a set or a graph launch. */
+static void take_other(struct finding_gpu *g, const struct event *e, struct work *work)
 {
     const struct record *r = e->record;
-    struct found_stream *s = &g->streams[stream];
-    bool is_again = false;
-    int error = r->type == RECORD_COPY ? is_repeated(g, e, &where, &is_again) : 0;
-    uint64_t what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
-    if (error == 0 && what & WHAT_REPEATED)
-        error = add_sum(g, FINDING_REPEATED_UPLOAD, s->place, what, where, 1, 0, e->begin_ns);
-    if (error == 0)
-        error = advance(g, s->place, e->begin_ns);
-    if (error < 0)
-        return error;
-    enum lane lane = r->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
-    s->has_kernels |= lane == LANE_COMPUTE;
-    add_to_lane(g, s->place, lane, e->begin_ns, e->end_ns, (stream + 1ull) << WHAT_STREAM | what,
-                where);
-    return chain_close(g, s);
+    struct found_stream *s = &g->streams[work->stream];
+    if (r->type == RECORD_COPY)
+        work->what = copy_what(r, is_repeated(g, e, &work->where));
+    if (work->what & WHAT_REPEATED)
+        add_evidence(g, FINDING_REPEATED_UPLOAD, s->place, work, 1, 0);
+    if (r->type == RECORD_GRAPH) {
+        s->has_kernels = true;
+        compute(g, s->place, e->begin_ns, e->end_ns);
+    } else {
+        end_last(g, s->place, IDLE_COPYING, work);
+    }
+    chain_close(g, s);
 }
 
 int finding_gpu_take(void *context, const struct slice *s)
@@ -393,18 +325,19 @@ int finding_gpu_take(void *context, const struct slice *s)
     struct finding_gpu *g = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    uint32_t stream, where, name = 0;
-    int error = stream_of(g, e->process, r, &stream);
-    if (error < 0 || stream == NONE)
+    struct work work = {.begin_ns = e->begin_ns, .stream = stream_of(g, e->process, r)};
+    int error = work.stream == NONE ? 0 : work_places_take(&g->wheres, s, &work.where);
+    if (error < 0 || work.stream == NONE)
         return error;
-    error = work_places_take(&g->wheres, s, &where);
-    if (error == 0 && r->type == RECORD_KERNEL)
-        error = finding_gpu_name_of(g, e->process, record_arg(r, KERNEL_NAME_INDEX), &name);
-    if (error < 0)
-        return error;
-    return r->type == RECORD_KERNEL
-               ? finding_gpu_take_kernel(g, stream, name, where, e->begin_ns, e->end_ns)
-               : take_other(g, e, stream, where);
+    if (r->type != RECORD_KERNEL) {
+        take_other(g, e, &work);
+        return 0;
+    }
+    const struct idle_name *name =
+        idle_kernel(g->idle, e->process, record_arg(r, KERNEL_NAME_INDEX));
+    work.what = (uintptr_t)name->name;
+    take_kernel(g, name->class, &work, e->end_ns);
+    return 0;
 }
 
 /* Tensor cores came with compute capability 7.0. */
@@ -418,83 +351,66 @@ static bool has_tensor_cores(const struct finding_gpu *g, const struct process *
  * nothing if the program already has a stream for copies. */
 static void charge_one_stream(struct finding_gpu *g)
 {
+    struct finding_charges *charged = g->found->charged;
     for (uint32_t i = 0; i < g->stream_count; i++) {
         const struct found_stream *s = &g->streams[i];
-        g->devices[s->place].ns[FINDING_ONE_STREAM] += s->copies_alone_ns;
+        charged[s->place].ns[FINDING_ONE_STREAM] += s->copies_alone_ns;
         g->devices[s->place].has_copy_stream |= s->copies_alone_ns && !s->has_kernels;
     }
     for (uint32_t i = 0; i < g->device_count; i++) {
         const struct found_device *d = &g->devices[i];
-        uint64_t *ns = &g->devices[i].ns[FINDING_ONE_STREAM];
-        *ns = d->has_copy_stream ? 0 : min_of(*ns, d->lanes.alone_ns[LANE_COMPUTE]);
+        uint64_t *ns = &charged[i].ns[FINDING_ONE_STREAM];
+        *ns = d->has_copy_stream ? 0 : min_of(*ns, g->idle->devices[i].parts[IDLE_COMPUTE]);
     }
 }
 
 int finding_gpu_end(void *context)
 {
     struct finding_gpu *g = context;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < g->stream_count; i++)
-        error = chain_close(g, &g->streams[i]);
-    for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
+    for (uint32_t i = 0; i < g->stream_count; i++)
+        chain_close(g, &g->streams[i]);
+    for (uint32_t i = 0; i < g->device_count; i++) {
         const struct idle_device *of = &g->idle->devices[i];
-        for (unsigned lane = 0; error == 0 && lane < LANES; lane++)
-            error = advance(g, i, g->devices[i].lanes.end_ns[lane]);
+        end_last(g, i, IDLE_COMMUNICATING, NULL);
+        end_last(g, i, IDLE_COPYING, NULL);
         if (!has_tensor_cores(g, of->process, of->device))
-            g->devices[i].ns[FINDING_FP32_GEMM] = 0;
+            g->found->charged[i].ns[FINDING_FP32_GEMM] = 0;
     }
     charge_one_stream(g);
-    return error;
+    return 0;
 }
 
-int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t device,
-                            const struct span *exposed)
+/* ---- evidence -------------------------------------------------------------------------------- */
+
+int finding_gpu_want(struct finding_gpu *g)
 {
-    uint64_t waited_ns = 0;
-    uint64_t ns = exposed->end_ns - exposed->begin_ns - exposed->numbers[EXPOSED_HIDDEN_NS];
-    int error = 0;
-    if (device < FOUND_DEVICES_MAX)
-        error = idle_waited(idle, device, exposed->begin_ns, exposed->end_ns, &waited_ns);
-    return error == 0 && ns > waited_ns
-               ? add_sum(g, FINDING_EXPOSED_COMMUNICATION, device, exposed->numbers[EXPOSED_WHAT],
-                         (uint32_t)exposed->numbers[EXPOSED_WHERE], 1, ns - waited_ns,
-                         exposed->begin_ns)
-               : error;
+    for (uint32_t i = 0; i < g->found->count; i++)
+        if (evidence_is_reported(g->found, &g->found->list[i]))
+            work_places_want(&g->wheres, g->found->list[i].place);
+    return work_places_add_lines(&g->wheres, &g->idle->lines);
 }
 
-/* How much was a wait is known when all shares are there. */
-int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
+/* The name for people of an evidence's `what`, perhaps in `text`. */
+static const char *name_of(uint64_t what, char text[static GPU_TITLE_BYTES])
 {
-    int error = 0, more;
-    if (g->walk->rec->share)
-        return 0;
-    for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
-        struct span_reader reader;
-        span_reader_init(&reader, &g->exposed, &g->devices[i].exposed);
-        while (error == 0 && (more = span_next(&reader, exposed_kind)) != 0)
-            error = more < 0 ? more : finding_gpu_add_exposed(g, idle, i, &reader.span);
-    }
-    return error;
-}
-
-bool finding_gpu_is_copy(uint64_t what)
-{
-    return what & WHAT_COPY;
-}
-
-int finding_gpu_name(struct finding_gpu *g, const char *raw, uint32_t *what)
-{
-    const struct kernel_name *name = NULL;
-    int error =
-        raw ? kernel_name_intern(&g->walk->kernels, (const uint8_t *)raw, strlen(raw), &name) : 0;
-    return error < 0 ? error : index_name(g, name, what);
-}
-
-const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
-                             char text[static GPU_TITLE_BYTES])
-{
+    const struct kernel_name *name = (const void *)(uintptr_t)what;
     if (what & WHAT_COPY)
         return copy_title(what >> 16 & 0x7fff, what >> 8 & 0xff, what & 0xff, text);
-    const struct kernel_name *name = g->names[what].name;
     return name ? name->shown : "kernels without a name";
+}
+
+int finding_gpu_name(struct finding_gpu *g)
+{
+    int error = work_places_name(&g->wheres, &g->idle->lines);
+    for (uint32_t i = 0; error == 0 && i < g->found->count; i++) {
+        struct evidence *e = &g->found->list[i];
+        char text[GPU_TITLE_BYTES];
+        const struct work_place *place = work_places_at(&g->wheres, e->place);
+        const char *where = place ? place->text : NULL;
+        if (e->is.name || !evidence_is_reported(g->found, e)) /* named by its part */
+            continue;
+        e->is.name = memory_text(name_of(e->what, text));
+        e->is.where = memory_text(where);
+    }
+    return error;
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/findings.h"
+#include "analyse/report_make.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyse/memory_peaks.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 
 #define TEMPORARY_PART 0.9 /* share of an owner's blocks that were freed within their step */
 
 /* One kind of finding at a place. */
 struct at_place {
+    const struct memory_place *place;
     uint64_t bytes;
     struct owned {
         const struct memory_owner *owner;
@@ -62,90 +64,112 @@ static bool has_more(const void *item, const void *other)
 }
 
 /* Adds a finding about the worst place, with a row for each owner. */
-static int add_finding(struct findings *f, const struct memory_report *m, enum finding_id id,
-                       const struct memory_place *p, const struct at_place *worst, uint64_t places)
+static void add_finding(struct findings *f, const struct memory_report *m, enum finding_id id,
+                        const struct at_place *worst, uint64_t of_bytes, uint64_t places)
 {
+    const struct memory_place *p = worst->place;
+    bool is_of_device = p->where != MEMORY_OF_HOST && p->device != LEDGER_NO_DEVICE;
     struct finding *to = &f->list[f->count++];
     *to = (struct finding){.kind = &finding_kinds[id],
                            .bytes = worst->bytes,
-                           .of_bytes = p->peak.bytes,
+                           .of_bytes = of_bytes,
                            .process = p->process,
-                           .device = p->where == MEMORY_OF_HOST || p->device == LEDGER_NO_DEVICE
-                                         ? UINT64_MAX
-                                         : p->device,
+                           .device = is_of_device ? p->device : UINT64_MAX,
                            .devices = places};
-    for (uint32_t i = 0; i < worst->owner_count; i++) {
-        const struct memory_owner *o = worst->owners[i].owner;
-        char *name = memory_owner_text(m, o->origin);
-        if (!name)
-            return GPUPROF_NO_MEMORY;
-        to->rows[to->row_count++] = (struct finding_row){.name = name,
-                                                         .count = o->book.live.blocks,
-                                                         .at_ns = p->peak_at.ns,
-                                                         .bytes = worst->owners[i].bytes};
+    for (; to->row_count < worst->owner_count; to->row_count++) {
+        const struct owned *owned = &worst->owners[to->row_count];
+        char *name = memory_from(memory_owner_text(m, owned->owner->origin));
+        to->rows[to->row_count] = (struct finding_row){.name = name,
+                                                       .count = owned->owner->book.live.blocks,
+                                                       .at_ns = p->peak_at.ns,
+                                                       .bytes = owned->bytes};
     }
-    to->where = to->row_count ? strdup(to->rows[0].name) : NULL;
-    return to->row_count && !to->where ? GPUPROF_NO_MEMORY : 0;
+    to->where = to->row_count ? memory_text(to->rows[0].name) : NULL;
 }
 
 /* Finds owners with bytes at stake. Tensors lie in blocks of the device, so a finding there covers
  * both. */
-static int find_owners(struct findings *f, const struct memory_report *m, enum finding_id id,
-                       at_stake_fn *at_stake)
+static void find_owners(struct findings *f, const struct memory_report *m, enum finding_id id,
+                        at_stake_fn *at_stake)
 {
-    struct at_place *all = calloc(m->places.count + 1u, sizeof *all);
-    uint32_t worst = 0;
+    struct at_place *all = memory_new(m->places.count, sizeof *all), *worst = NULL;
     uint64_t places = 0;
-    int error = all ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; all && i < m->owners.count; i++) {
+    for (uint32_t i = 0; i < m->owners.count; i++) {
         const struct memory_owner *o = &m->owners.list[i];
         struct at_place *at = &all[o->place];
-        const struct owned owned = {o, at_stake(m, &m->places.list[o->place], o)};
+        at->place = &m->places.list[o->place];
+        const struct owned owned = {o, at_stake(m, at->place, o)};
         at->bytes += owned.bytes;
         if (owned.bytes)
             ARRAY_KEEP(at->owners, at->owner_count, FINDING_ROWS, &owned, has_more);
     }
-    for (unsigned where = 0; all && !places && where < MEMORY_WHERES; where++)
-        for (uint32_t i = 0; i < m->places.count; i++) {
-            if (m->places.list[i].where != where || !all[i].bytes)
+    for (unsigned where = 0; !places && where < MEMORY_WHERES; where++)
+        for (struct at_place *at = all; at < all + m->places.count; at++) {
+            if (!at->bytes || at->place->where != where)
                 continue;
-            worst = places++ && all[worst].bytes >= all[i].bytes ? worst : i;
+            worst = places++ && worst->bytes >= at->bytes ? worst : at;
         }
-    if (places)
-        error = add_finding(f, m, id, &m->places.list[worst], &all[worst], places);
+    if (worst)
+        add_finding(f, m, id, worst, worst->place->peak.bytes, places);
     free(all);
-    return error;
 }
 
-static int find_fragments(struct findings *f, const struct memory_report *m)
+static void find_fragments(struct findings *f, const struct memory_report *m)
 {
-    const struct memory_place *worst = NULL;
-    struct at_place all = {0};
+    struct at_place worst = {0};
     uint64_t places = 0;
     for (uint32_t i = 0; i < m->places.count; i++) {
         const struct memory_place *p = &m->places.list[i];
-        uint64_t idle =
-            p->peak_at.reserved > p->peak.bytes ? p->peak_at.reserved - p->peak.bytes : 0;
+        uint64_t reserved = p->peak_at.reserved,
+                 idle = max_of(reserved, p->peak.bytes) - p->peak.bytes;
         if (p->where != MEMORY_OF_TENSORS || !is_full(m, p) ||
-            (double)idle <= SIGNS_IDLE * (double)p->peak_at.reserved)
+            (double)idle <= SIGNS_IDLE * (double)reserved)
             continue;
         places++;
-        worst = idle > all.bytes ? p : worst;
-        all.bytes = idle > all.bytes ? idle : all.bytes;
+        if (idle > worst.bytes)
+            worst = (struct at_place){.place = p, .bytes = idle};
     }
-    int error = worst ? add_finding(f, m, FINDING_MEMORY_FRAGMENTED, worst, &all, places) : 0;
-    if (worst)
-        f->list[f->count - 1].of_bytes = worst->peak_at.reserved;
+    if (worst.place)
+        add_finding(f, m, FINDING_MEMORY_FRAGMENTED, &worst, worst.place->peak_at.reserved, places);
+}
+
+void findings_add_memory(struct findings *f, const struct memory_report *m)
+{
+    find_owners(f, m, FINDING_MEMORY_LEAK, leaked);
+    find_owners(f, m, FINDING_MEMORY_TEMPORARY, temporary);
+    find_fragments(f, m);
+    findings_sort(f);
+}
+
+/* Looks into memory if there are signs of a problem. The summary must be quick: it looks at failed
+ * allocations alone, and only if it has read all. With a selection, only failures in it matter:
+ * growth and excess concern the whole recording. */
+static int end_memory(struct report *r)
+{
+    const struct report_request *request = &r->request;
+    const struct steps *steps = r->program_steps;
+    bool is_summary = request->walk_ns_max > 0;
+    struct memory_request memory = {.by = MEMORY_BY_BEST,
+                                    .at_seconds = -1,
+                                    .selected = r->walk.filter,
+                                    .step_by = request->steps ? request->steps->by : NULL,
+                                    .step_pattern =
+                                        request->steps ? request->steps->pattern : NULL};
+    int error = 0;
+    if (r->walk.is_cut || !request->looks_at_memory ||
+        !(r->peaks.ooms ||
+          (!is_summary && !r->selection && memory_peaks_show_fault(&r->peaks, steps))))
+        return 0;
+    if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
+        memory.by = MEMORY_BY_OPERATOR; /* without symbols, stacks are addresses */
+    r->memory =
+        memory_report_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols, &error);
+    if (r->memory && !r->selection)
+        findings_add_memory(r->findings, r->memory);
     return error;
 }
 
-int findings_add_memory(struct findings *f, const struct memory_report *m)
-{
-    int error = find_owners(f, m, FINDING_MEMORY_LEAK, leaked);
-    if (error == 0)
-        error = find_owners(f, m, FINDING_MEMORY_TEMPORARY, temporary);
-    if (error == 0)
-        error = find_fragments(f, m);
-    findings_sort(f);
-    return error;
-}
+ANALYSIS_FREES(release_memory, memory_report_free(r->memory))
+
+const struct analysis memory_analysis = {
+    .uses = USE_PARTS, .says_errors = true, .end = end_memory, .release = release_memory};

@@ -7,36 +7,18 @@
  *
  * A finding is about one device of one process, the one that it costs most, and counts the others
  * that have it. Each nanosecond of a device is charged to one finding at most: work by
- * finding_gpu.h, idle time by idle.h. Functions that return an int return 0 or an error.
+ * evidence.h, idle time by idle.h. Functions that return an int return 0 or an error.
  */
 #ifndef GPUPROF_COLLECTOR_FINDINGS_H
 #define GPUPROF_COLLECTOR_FINDINGS_H
 
-#include "analyse/finding_gpu.h"
+#include "analyse/evidence.h"
 #include "analyse/hang.h"
 #include "analyse/idle.h"
 #include "memory/memory_report.h"
 #include "table/table.h"
 
-#define FINDING_ROWS       3
-#define FINDING_HABIT_GAPS 4      /* fewer waits, allocations or loads are no habit */
-#define FINDING_BUSY       0.97   /* a device that works for this share of its time is busy */
-#define FINDING_MINOR      100000 /* millionths of the work: a thread below this is a helper */
-
-/* One piece of evidence, and where the longest part of it is. */
-struct finding_row {
-    char *name;  /* owned, as recorded: not safe to print */
-    char *where; /* owned: the line, operator or range with most of it; NULL: not known */
-    uint64_t count;
-    uint64_t ns;
-    uint64_t longest_ns; /* longest single one */
-    uint64_t at_ns;      /* its begin, on the clock of struct event */
-    uint64_t bytes;      /* of memory, instead of times */
-    uint32_t tid;        /* 0: not known, or no thread */
-    uint32_t did;        /* enum thread_did: what the thread did; 0: not known */
-    bool is_of_minor;    /* the thread launches little of the devices' work */
-    uint32_t work_share; /* its share in millionths */
-};
+#define FINDING_ROWS 3
 
 struct finding {
     const struct finding_kind *kind;
@@ -72,14 +54,17 @@ static inline bool finding_is_of_all(const struct finding_kind *kind)
 
 struct findings {
     struct walk *walk;
-    struct idle *idle;             /* a view */
-    const struct next_words *next; /* a view; NULL: nothing is known about them */
-    struct finding_gpu gpu;
-    uint32_t worst[FINDING_KINDS]; /* index of the device that each kind costs most ... */
-    bool is_found[FINDING_KINDS];  /* ... if it is found: in a share, before ranks are compared */
-    struct finding list[FINDING_KINDS]; /* highest cost first */
+    struct idle *idle;                    /* a view */
+    const struct next_words *const *next; /* a view; it may be NULL: nothing is known about them */
+    struct finding_gpu *gpu;              /* owned */
+    struct evidences work;                /* of devices, by evidence.h or from parts */
+    struct finding list[FINDING_KINDS];   /* by kind; once finished, highest cost first */
     uint32_t count;
 };
+
+/* Is the cost above both thresholds of the kind? `of_ns` is the base of its share, `part` the
+ * recorded time as a share of the whole run. */
+bool finding_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns, double part);
 
 /*
  * The time of a device that costs are compared with: without start-up and without time that was not
@@ -95,42 +80,17 @@ struct judged_time {
 /* Call it after the walk that measured idle time. */
 struct judged_time judged_time_of(const struct walk *walk, const struct idle_device *device);
 
-/* Is the cost above both thresholds of the kind? `of_ns` is the base of its share. */
-bool judged_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns, double part);
+/* What each kind costs each device of idle.h, in new memory. */
+struct finding_charges *finding_costs_make(const struct findings *f);
 
-/* What each kind costs a device. The rest is for finding_evidence.c. */
-struct finding_costs {
-    int64_t ns[FINDING_KINDS];     /* never negative */
-    uint64_t gaps[2][IDLE_CAUSES]; /* by cause, and those after a wait (IDLE_AFTER) apart */
-    bool is_blocking;              /* each launch waits */
-};
-
-/* The costs of all devices of idle.h, in new memory; NULL: no memory. */
-struct finding_costs *finding_costs_make(const struct findings *f);
-
-/* The base of its share in brackets after a space, or "" if it is the device's time after start-up.
- */
-const char *finding_base(const struct finding *f);
-
-/* `walk` and `idle` must outlive it. `idle` may be NULL: then do not use findings_consumer and
- * findings_finish. Call findings_release in any case. */
-int findings_init(struct findings *f, struct walk *walk, struct idle *idle);
-void findings_release(struct findings *f);
-
-struct consumer findings_consumer(struct findings *f);
-
-/* Call it after the walk, idle_finish and hang_finish, instead of idle_name. Makes the list, and
- * names the places of findings and idle time together, so that each file is searched once. A share
- * gets no list: all shares together do. */
+/* Makes the list of a combination, or of a report. Names the places of findings and idle time
+ * together, so that each file is searched once. A share gets no list: all shares together do. */
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
 
 /* Adds its evidence to a finding of time, once places are named: by name, the rows with most time
- * on the device at `place` of idle.h, and the main line. For a straggler these are of the devices
- * that waited for its process. (finding_evidence.c) */
-int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t place);
-
-/* Is the sum evidence for a finding, on the device that the finding costs most? */
-bool findings_may_report(const struct findings *f, const struct finding_sum *sum);
+ * on its device, and the main line. For a straggler these are of the devices that waited for its
+ * process. (finding_evidence.c) */
+int finding_add_evidence(struct findings *f, struct finding *to);
 
 /* Highest cost first. */
 void findings_sort(struct findings *f);
@@ -138,14 +98,16 @@ void findings_sort(struct findings *f);
 /* Its source is a struct findings or NULL. (findings_print.c) */
 extern const struct table_info findings_table;
 
-/* The title for people; and the command to run next, with its words filled in, in new memory. NULL:
- * none. */
+/* The title for people; the base of its share in brackets after a space, or "" if that is the
+ * device's time after start-up; and the command to run next, with its words filled in, in new
+ * memory. NULL: none. */
 const char *finding_title(const struct finding *f);
+const char *finding_base(const struct finding *f);
 char *finding_next_line(const struct findings *f, const struct finding *found);
 
 /* Adds the findings about memory: owners that grow from step to step; owners of short-lived blocks
  * that make the peak; memory that PyTorch's allocator reserved and cannot use. The last two matter
  * only if the device is nearly full. memory_peaks.h has the thresholds. */
-int findings_add_memory(struct findings *f, const struct memory_report *m);
+void findings_add_memory(struct findings *f, const struct memory_report *m);
 
 #endif

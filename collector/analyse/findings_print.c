@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of findings. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +14,18 @@
 
 #define WRAP_COLUMNS 54
 
-/* The bracket in "train (train.py:17)"; NULL: there is none. */
-static const char *bracket_in(const char *place)
-{
-    size_t length = place ? strlen(place) : 0;
-    const char *in = length && place[length - 1] == ')' ? strrchr(place, '(') : NULL;
-    return in && in > place && in[-1] == ' ' ? in : NULL;
-}
+/* What a place tells: "train (train)" is a function of an object without line information. */
+enum known { KNOWS_NOTHING, KNOWS_FUNCTION, KNOWS_LINE, KNOWS_PYTHON };
 
-/* The colon before its line number; NULL: it has no line. */
-static const char *line_in(const char *place)
+static enum known known_of(const char *place)
 {
-    const char *in = bracket_in(place), *colon = in ? strrchr(in, ':') : NULL;
+    const char *in = place ? strrchr(place, '(') : NULL, *colon = in ? strrchr(in, ':') : NULL;
     size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-    return digits && colon[1 + digits] == ')' ? colon : NULL;
-}
-
-/* Is it "train (train)", in an object without line information? */
-static bool is_function(const char *place)
-{
-    const char *in = bracket_in(place);
-    return in && !strchr(in, ' ') && !line_in(place);
+    if (!in || in == place || in[-1] != ' ' || in[strlen(in) - 1] != ')')
+        return KNOWS_NOTHING;
+    if (digits && strcmp(colon + 1 + digits, ")") == 0)
+        return colon - in > 3 && memcmp(colon - 3, ".py", 3) == 0 ? KNOWS_PYTHON : KNOWS_LINE;
+    return strchr(in, ' ') ? KNOWS_NOTHING : KNOWS_FUNCTION;
 }
 
 /* Does its next command record stacks, to get lines for it? Otherwise other commands help. */
@@ -47,28 +39,27 @@ static bool records(const struct finding *f)
  * would not show more. */
 static const char *finding_next(const struct finding *f)
 {
-    const char *next = f->next ? f->next : f->kind->next, *line = line_in(f->where);
+    const char *next = f->next ? f->next : f->kind->next;
+    const struct finding_row *most = f->row_count ? &f->rows[0] : NULL;
     enum finding_id id = finding_id_of(f);
+    enum known known = known_of(f->where);
     if (!records(f))
         return next;
-    if (f->row_count && f->rows[0].is_of_minor) /* what did the others do meanwhile? */
+    if (most && most->is_of_minor) /* what did the others do meanwhile? */
         return "gpuprof merge -o trace.json DATA";
     if (id == FINDING_HOST_BOUND) /* the line before the next call is not the one that ran */
-        return f->row_count && f->rows[0].did ? "gpuprof report --table=idle_host DATA" : next;
-    if (!line && !is_function(f->where))
-        return next;
+        return most && most->did ? "gpuprof report --table=idle_host DATA" : next;
+    if (known == KNOWS_NOTHING || (known == KNOWS_PYTHON && id == FINDING_LAUNCH_BOUND))
+        return next; /* operators help, too */
     /* The cost lies between calls; tables of calls show only their own time. */
     if (id == FINDING_SYNC_IN_LOOP)
         return "gpuprof report --table=idle DATA";
-    bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
-    if (is_python && id == FINDING_LAUNCH_BOUND) /* operators help, too */
-        return next;
-    return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
+    return known == KNOWS_PYTHON ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
 }
 
 char *finding_next_line(const struct findings *f, const struct finding *found)
 {
-    return next_line(f->next, finding_next(found));
+    return next_line(*f->next, finding_next(found));
 }
 
 const char *finding_title(const struct finding *f)
@@ -79,12 +70,13 @@ const char *finding_title(const struct finding *f)
 
 static char *finding_advice(const struct finding *f)
 {
-    return text_printf(
-        "%s%s%s", f->kind->advice,
-        is_function(f->where) && records(f) ? " Compile the program with -g to see its lines." : "",
-        f->says.lacks_ranks ? " Or ranks that are not here came late: report on "
-                              "all ranks to see which."
-                            : "");
+    return text_printf("%s%s%s", f->kind->advice,
+                       known_of(f->where) == KNOWS_FUNCTION && records(f)
+                           ? " Compile the program with -g to see its lines."
+                           : "",
+                       f->says.lacks_ranks ? " Or ranks that are not here came late: report on "
+                                             "all ranks to see which."
+                                           : "");
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -135,13 +127,14 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
     fputc('[', out);
     for (uint32_t i = 0; i < found->row_count; i++) {
         const struct finding_row *row = &found->rows[i];
-        json_printf(out, i ? ", {\"name\": %s, \"where\": %s" : "{\"name\": %s, \"where\": %s",
-                    row->name, row->where);
-        fprintf(out, ", \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, \"at_ns\": %llu",
-                (unsigned long long)row->count, (unsigned long long)row->ns,
-                (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));
+        fputs(i ? ", " : "", out);
+        json_printf(out,
+                    "{\"name\": %s, \"where\": %s, \"count\": %" PRIu64 ", \"ns\": %" PRIu64
+                    ", \"longest_ns\": %" PRIu64 ", \"at_ns\": %" PRIu64,
+                    row->name, row->where, row->count, row->ns, row->longest_ns,
+                    since(f, row->at_ns));
         if (row->bytes)
-            fprintf(out, ", \"bytes\": %llu", (unsigned long long)row->bytes);
+            fprintf(out, ", \"bytes\": %" PRIu64, row->bytes);
         if (row->did)
             fprintf(out, ", \"did\": \"%s\"", did_words[row->did]);
         if (row->is_of_minor)

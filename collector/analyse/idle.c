@@ -135,6 +135,7 @@ void idle_release(struct idle *d)
     spool_release(&d->waits);
     key_map_release(&d->way.track_of);
     key_map_release(&d->way.loaders);
+    key_map_release(&d->way.classes);
     *d = (struct idle){.walk = d->walk, .way.steps = d->way.steps};
 }
 

@@ -20,6 +20,7 @@
 #include "base/key_map.h"
 #include "record/gpu_record.h"
 #include "resolve/event_walk.h"
+#include "resolve/kernel_class.h"
 #include "resolve/steps.h"
 #include "table/table.h"
 
@@ -282,8 +283,8 @@ struct idle_process {
 struct idle_name {
     const struct process *process;
     uint64_t number;
-    const struct kernel_name *name;
-    bool communicates;
+    const struct kernel_name *name; /* NULL: not known */
+    enum kernel_class class;
 };
 
 /* State that exists only during the walk. */
@@ -295,6 +296,7 @@ struct idle_way {
     struct key_map track_of;        /* (process, device) -> place + 1 */
     uint32_t recent[IDLE_RECENT];   /* places + 1 of the cached devices */
     struct idle_name names[IDLE_NAMES];
+    struct key_map classes; /* address of a name -> its class + 1 */
     regex_t loading;        /* names of ranges that say data loading */
     struct key_map loaders; /* text of a range -> 1, or 2 if it matches */
     uint32_t pause_count;
@@ -351,6 +353,9 @@ static inline uint64_t idle_cut(const struct idle *d, uint64_t ns)
     const struct walk_filter *f = d->walk->filter;
     return !f || !f->is_span ? ns : ns < f->from_ns ? f->from_ns : ns < f->to_ns ? ns : f->to_ns;
 }
+
+/* The name and class of the process's kernel of that number; a view until the next call. */
+const struct idle_name *idle_kernel(struct idle *d, const struct process *p, uint64_t number);
 
 /* The index + 1 of a device with selected work; 0 if it has none so far. */
 static inline uint32_t idle_device_place(const struct idle *d, const struct process *p,

@@ -4,7 +4,6 @@
 #include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "resolve/nccl_call.h"
 
 /* True for a selection of steps, ranges or windows. A device's window then begins with them, or
  * after the work before its first there. It ends with them, or with its last work there. So windows
@@ -201,6 +200,20 @@ static __attribute__((noinline)) void take_gap(struct idle *d, struct idle_track
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+const struct idle_name *idle_kernel(struct idle *d, const struct process *p, uint64_t number)
+{
+    struct idle_name *known = &d->way.names[(number ^ (uint64_t)p->index << 4) % IDLE_NAMES];
+    if (known->number == number && known->process == p)
+        return known;
+    const struct kernel_name *name = walk_kernel(d->walk, p, number);
+    struct key key = {(uintptr_t)name, 0, 0};
+    uint64_t class = name ? key_map_get(&d->way.classes, key) : KERNEL_PLAIN + 1u;
+    if (!class) /* without room it is found again the next time */
+        (void)key_map_set(&d->way.classes, key, class = kernel_class_of(name) + 1u);
+    *known = (struct idle_name){p, number, name, (enum kernel_class)(class - 1)};
+    return known;
+}
+
 static enum idle_part idle_device_part_of(struct idle *d, const struct event *e,
                                           const struct kernel_name **name)
 {
@@ -208,17 +221,11 @@ static enum idle_part idle_device_part_of(struct idle *d, const struct event *e,
     *name = NULL;
     if (r->type == RECORD_COPY || r->type == RECORD_SET)
         return IDLE_COPYING;
-    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
-    struct idle_name *known =
-        &d->way.names[(number ^ (uint64_t)e->process->index << 4) % IDLE_NAMES];
-    if (!number)
+    if (r->type != RECORD_KERNEL)
         return IDLE_COMPUTE;
-    if (known->number != number || known->process != e->process) {
-        const struct kernel_name *found = walk_kernel(d->walk, e->process, number);
-        *known = (struct idle_name){e->process, number, found, found && nccl_is_kernel(found)};
-    }
+    const struct idle_name *known = idle_kernel(d, e->process, record_arg(r, KERNEL_NAME_INDEX));
     *name = known->name;
-    return known->communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
+    return known->class == KERNEL_COMMUNICATION ? IDLE_COMMUNICATING : IDLE_COMPUTE;
 }
 
 /* Notes the longest work since the last collective. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/findings.h"
 #include "analyse/idle.h"
 #include "api/api.h"
+#include "base/array.h"
 #include "base/message.h"
 #include "error.h"
 #include "resolve/selection.h"
@@ -101,28 +101,12 @@ const struct analysis hang_analysis = {.uses = USE_PARTS,
                                        .end = end_hang,
                                        .release = release_hang};
 
-ANALYSIS_DOES(begin_findings, findings_init(r->findings, &r->walk, r->idle))
-
-static unsigned consumers_of_findings(struct report *r, struct consumer *list)
+static int end_cost(struct report *r)
 {
-    *list = findings_consumer(r->findings);
-    return r->idle ? 1 : 0;
+    cost_report_init(&r->cost, r->rec);
+    return 0;
 }
 
-static int end_findings(struct report *r)
-{
-    /* The summary must be quick. */
-    const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : r->request.symbols;
-    return r->idle ? findings_finish(r->findings, &r->hang, symbols) : 0;
-}
-
-ANALYSIS_FREES(release_findings, findings_release(r->findings))
-
-const struct analysis findings_analysis = {
-    ANALYSIS_STATE(findings),           .uses = USE_PARTS,   .begin = begin_findings,
-    .consumers = consumers_of_findings, .end = end_findings, .release = release_findings};
-
-ANALYSIS_DOES(end_cost, cost_report_init(&r->cost, r->rec))
 ANALYSIS_FREES(release_cost, free(r->cost.steps))
 
 const struct analysis cost_analysis = {.uses = USE_PARTS, .end = end_cost, .release = release_cost};
@@ -140,54 +124,18 @@ ANALYSIS_FREES(release_ranks, rank_report_release(&r->ranks))
 const struct analysis ranks_analysis = {
     .uses = USE_PARTS, .end = end_ranks, .release = release_ranks};
 
-/* Looks into memory if there are signs of a problem. The summary must be quick: it looks at failed
- * allocations alone, and only if it has read all. With a selection, only failures in it matter:
- * growth and excess concern the whole recording. */
-static int end_memory(struct report *r)
-{
-    const struct report_request *request = &r->request;
-    const struct steps *steps = r->program_steps;
-    bool is_summary = request->walk_ns_max > 0;
-    struct memory_request memory = {.by = MEMORY_BY_BEST,
-                                    .at_seconds = -1,
-                                    .selected = r->walk.filter,
-                                    .step_by = request->steps ? request->steps->by : NULL,
-                                    .step_pattern =
-                                        request->steps ? request->steps->pattern : NULL};
-    int error = 0;
-    if (r->walk.is_cut || !request->looks_at_memory ||
-        !(r->peaks.ooms ||
-          (!is_summary && !r->selection && memory_peaks_show_fault(&r->peaks, steps))))
-        return 0;
-    if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
-        memory.by = MEMORY_BY_OPERATOR; /* without symbols, stacks are addresses */
-    r->memory =
-        memory_report_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols, &error);
-    return r->memory && !r->selection ? findings_add_memory(r->findings, r->memory) : error;
-}
-
-ANALYSIS_FREES(release_memory, memory_report_free(r->memory))
-
-const struct analysis memory_analysis = {
-    .uses = USE_PARTS, .says_errors = true, .end = end_memory, .release = release_memory};
-
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static int report_make_take_call(void *context, const struct slice *s)
 {
     struct report *r = context;
     const struct event *e = &s->event;
-    uint64_t duration_ns = e->end_ns - e->begin_ns;
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
     /* The outer call includes the time and bytes of nested calls. */
     bool outermost = !(e->record->flags & RECORD_NESTED);
-    r->total_ns += outermost ? duration_ns * weight : 0;
-    if (r->calls == 0)
-        r->begin_ns = e->begin_ns;
-    if (e->end_ns > r->end_ns)
-        r->end_ns = e->end_ns;
+    r->begin_ns = r->begin_ns ? r->begin_ns : e->begin_ns;
+    r->end_ns = max_of(r->end_ns, e->end_ns);
     open_calls_take(&r->hang.open, s);
-    r->calls += weight;
     r->is_estimated |= weight > 1;
     r->process_calls[e->process->index] += weight;
     if (api_has_failed(e->function->domain, e->record->result)) {
@@ -210,8 +158,10 @@ static int report_make_take(void *context, const struct slice *s)
 void report_sum_up(struct report *r)
 {
     r->sums[ANALYSIS_failures_sums].begin_ns = r->begin_ns ? r->begin_ns : r->walk.survey.origin_ns;
-    for (uint32_t i = 0; i < r->rec->count; i++)
+    for (uint32_t i = 0; i < r->rec->count; i++) {
+        r->calls += r->process_calls[i];
         losses_add(&r->losses, &r->walk.losses[i]);
+    }
 }
 
 /* Measures the wall time like idle.h; for a selection of time, its length. */
@@ -230,11 +180,10 @@ static void measure_wall(struct report *r)
         uint64_t first_ns = r->walk.first_ns[i], start_ns = process_start_ns(r->rec->processes[i]);
         if (!first_ns)
             continue;
-        first_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
+        first_ns = start_ns ? min_of(start_ns, first_ns) : first_ns;
         if (!r->wall_begin_ns || first_ns < r->wall_begin_ns)
             r->wall_begin_ns = first_ns;
-        if (r->walk.last_ns[i] > r->wall_end_ns)
-            r->wall_end_ns = r->walk.last_ns[i];
+        r->wall_end_ns = max_of(r->wall_end_ns, r->walk.last_ns[i]);
     }
 }
 
@@ -362,13 +311,6 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
     if (request->selection) /* later walks see only the selection */
         request->selection->keeps_work = false;
     return error;
-}
-
-void report_print_next(struct report *r, const struct next_words *next)
-{
-    r->next = next;
-    if (r->findings)
-        r->findings->next = next;
 }
 
 void report_release(struct report *r)

@@ -79,10 +79,9 @@ struct report {
     struct walk walk;
     struct resolver resolver;
     struct sums sums[ANALYSES_COUNT]; /* tables of sums; if `info` is NULL, not requested */
-    uint64_t calls;
-    bool is_estimated; /* some calls stand for several */
+    uint64_t calls;                   /* of all processes */
+    bool is_estimated;                /* some calls stand for several */
     uint64_t errors;
-    uint64_t total_ns;   /* time of calls that are not nested in another */
     uint64_t copy_calls; /* copies among these, without sets and prefetches */
     uint64_t copy_bytes;
     uint64_t begin_ns;                 /* begin of the first call; 0 if there is none */
@@ -166,9 +165,6 @@ unsigned report_parts_missing(const struct recording *rec);
 int report_make(struct report *r, struct recording *rec, const struct report_request *request);
 
 void report_release(struct report *r);
-
-/* Makes lines that propose commands use `next`, which must outlive `r`. */
-void report_print_next(struct report *r, const struct next_words *next);
 
 /* Sums the losses of all processes. Call when all are known. */
 void report_sum_up(struct report *r);

@@ -7,8 +7,8 @@
 
 #include "analyse/analyses.h"
 #include "analyse/collectives.h"
-#include "analyse/energy_report.h"
-#include "analyse/finding_gpu.h"
+#include "analyse/device_report.h"
+#include "analyse/findings.h"
 #include "analyse/hang.h"
 #include "analyse/idle.h"
 #include "analyse/idle_ranks.h"

@@ -19,8 +19,8 @@
  *
  * Values are as many as a report's rows; spans are one per kernel of a collective. So values are in
  * memory, and spans in a file of the caller. Reading allocates at most 256 times the values' size,
- * as every count is checked against the bytes left, and 5 KB for each device, FOUND_DEVICES_MAX at
- * most; nothing for spans.
+ * as every count is checked against the bytes left, and 250 bytes for each device; nothing for
+ * spans.
  */
 #ifndef GPUPROF_COLLECTOR_PART_FILE_H
 #define GPUPROF_COLLECTOR_PART_FILE_H
@@ -33,7 +33,7 @@
 #include "base/message.h"
 #include "base/span_stream.h"
 
-#define PART_VERSION       30
+#define PART_VERSION       31
 #define PART_BYTES_MAX     (1ull << 30) /* of a part's file */
 #define SHARES_MAX         65536
 #define PART_HISTOGRAM_ROW 2 /* least bytes of a histogram row */

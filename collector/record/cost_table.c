@@ -6,9 +6,9 @@
 
 #include "api/cost.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "client_note.h"
-#include "error.h"
 #include "record/gpu_record.h"
 
 /* Rows are matched by name, since numbers may change. */
@@ -133,10 +133,8 @@ static int cost_table_compare(const void *left, const void *right)
 
 int64_t blind_times_find(struct blind_times *t, struct clock_map *clock, struct blind_time **times)
 {
-    struct blind_time *found = calloc(t->count + 1u, sizeof *found);
+    struct blind_time *found = memory_new(t->count + 1u, sizeof *found);
     uint32_t count = 0;
-    if (!found)
-        return GPUPROF_NO_MEMORY;
     if (t->count) /* threads write changes in separate blocks */
         qsort(t->changes, t->count, sizeof *t->changes, cost_table_compare);
     for (uint32_t i = 0; i < t->count; i++) {

@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "crc32c.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -112,9 +113,7 @@ static int function_cut(struct function *f, char *rest)
 static int function_make(const char *description, uint32_t index, struct function **made)
 {
     size_t bytes = strlen(description) + 1;
-    struct function *f = calloc(1, sizeof *f + 2 * bytes);
-    if (!f)
-        return GPUPROF_NO_MEMORY;
+    struct function *f = memory_new(1, sizeof *f + 2 * bytes);
     f->index = index;
     f->description = memcpy(f->text, description, bytes);
     int error = function_cut(f, memcpy(f->text + bytes, description, bytes));
@@ -161,9 +160,7 @@ static int codes_set(struct function_codes *codes, unsigned code, const struct f
         return GPUPROF_LIMIT;
     if (code >= codes->count) {
         uint32_t count = (code / CODES_STEP + 1) * CODES_STEP;
-        uint16_t *numbers = reallocarray(codes->numbers, count, sizeof *numbers);
-        if (!numbers)
-            return GPUPROF_NO_MEMORY;
+        uint16_t *numbers = memory_resize(codes->numbers, count, sizeof *numbers);
         memset(numbers + codes->count, 0, (count - codes->count) * sizeof *numbers);
         *codes = (struct function_codes){numbers, count, codes->is_own};
     }
@@ -236,12 +233,8 @@ int os_functions_take(struct os_functions *f, const struct record *r)
     if (r->code >= OS_FUNCTIONS_MAX || !length || os_function_of(f, r))
         return 0;
     struct os_function **list = array_reach(f->list, &f->count, r->code, sizeof *list);
-    if (!list)
-        return GPUPROF_NO_MEMORY;
     f->list = list;
-    struct os_function *made = calloc(1, sizeof *made + length + 1);
-    if (!made)
-        return GPUPROF_NO_MEMORY;
+    struct os_function *made = memory_new(1, sizeof *made + length + 1);
     made->class = record_arg(r, OS_FUNCTION_CLASS);
     memcpy(made->name, r->bytes, length);
     list[r->code] = made;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the driver's readings of the devices. */
-#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,30 +138,14 @@ static char *missing_words(const struct device_missing *a)
     return new_text_end(&text, out);
 }
 
-/* The number of equal entries; 0 if it is not the first of them. */
-static uint32_t count_alike(const struct device_report *r, const struct device_missing *a)
-{
-    uint32_t alike = 0;
-    for (const struct device_missing *other = r->missing_reasons;
-         other < r->missing_reasons + r->missing_reason_count; other++) {
-        bool is_like = a->group == other->group && a->counters == other->counters &&
-                       !a->row == !other->row && strcmp(a->text, other->text) == 0;
-        if (is_like && other < a)
-            return 0;
-        alike += is_like;
-    }
-    return alike;
-}
-
 char *device_missing_text(const struct device_report *r, const struct device_missing *a)
 {
-    uint32_t alike = count_alike(r, a);
-    if (!alike)
+    if (!a->alike)
         return NULL;
     char *words = missing_words(a), *clean = json_line(a->text);
-    char *whose = alike != 1 ? text_printf("%u %s", alike, a->row ? "devices" : "processes")
-                  : !a->row  ? text_printf("process %u", a->process->header.pid)
-                             : device_row_title(&r->rows[a->row - 1]);
+    char *whose = a->alike != 1 ? text_printf("%u %s", a->alike, a->row ? "devices" : "processes")
+                  : !a->row     ? text_printf("process %u", a->process->header.pid)
+                                : device_row_title(&r->rows[a->row - 1]);
     char *text = text_printf("no %s of %s: %s", words ? words : "counters", whose ? whose : "?",
                              clean && clean[0] ? clean : "no reason was recorded");
     free(whose);
@@ -170,19 +154,16 @@ char *device_missing_text(const struct device_report *r, const struct device_mis
     return text;
 }
 
-bool device_report_say_missing(const struct device_report *r,
+void device_report_say_missing(const struct device_report *r,
                                bool (*is_of)(const struct device_missing *a), FILE *out)
 {
-    bool any = false;
     for (uint32_t i = 0; r && i < r->missing_reason_count; i++) {
         const struct device_missing *a = &r->missing_reasons[i];
         char *text = is_of && !is_of(a) ? NULL : device_missing_text(r, a);
-        any |= text != NULL;
         if (text)
             fprintf(out, "  %s\n", text);
         free(text);
     }
-    return any;
 }
 
 static void say_missing(const struct table *t, FILE *out)
@@ -197,15 +178,13 @@ static void put_missing(const struct table *t, FILE *out)
     for (uint32_t i = 0; r && i < r->missing_reason_count; i++) {
         const struct device_missing *a = &r->missing_reasons[i];
         const struct device_row *row = a->row ? &r->rows[a->row - 1] : NULL;
-        char *text = json_string(a->text, strlen(a->text));
         char *words = missing_words(a);
-        fprintf(out, "%s{\"pid\": %u, \"device\": ", i ? ", " : "", a->process->header.pid);
-        fprintf(out, row && row->device != UINT64_MAX ? "%" PRIu64 : "null", row ? row->device : 0);
-        fprintf(out, ", \"is_mig\": %s, \"what\": \"%s\", \"reason\": %s}",
-                row && row->is_part ? "true" : "false", words ? words : "counters",
-                text ? text : "null");
+        fputs(i ? ", " : "", out);
+        json_printf(out, "{\"pid\": %u, \"device\": %.0f, \"is_mig\": ", a->process->header.pid,
+                    row && row->device != UINT64_MAX ? (double)row->device : NAN);
+        fputs(row && row->is_part ? "true" : "false", out);
+        json_printf(out, ", \"what\": %s, \"reason\": %s}", words ? words : "counters", a->text);
         free(words);
-        free(text);
     }
     fprintf(out, "]");
 }
@@ -301,21 +280,11 @@ static void fill_power(const struct table *t, uint32_t index, struct cell *cells
 
 static void power_behind(const struct table *t, FILE *out)
 {
-    uint64_t longest_ns = device_report_energy_period_ns(t->source);
-    char period[UNIT_TEXT_BYTES];
-    if (longest_ns)
-        fprintf(
-            out,
-            "  energy comes from the device's counter, which changes every %s; 'of power' comes "
-            "from readings of the power\n",
-            time_text(period, longest_ns));
-    for (uint32_t i = 0; i < t->count; i++) {
-        const struct device_row *row = table_item(t, i);
-        if (row->energy.jump_count) {
-            fputs(DEVICE_AT_LEAST_LINE, out);
-            return;
-        }
-    }
+    bool any_jumps = false;
+    for (uint32_t i = 0; i < t->count; i++)
+        any_jumps |= ((const struct device_row *)table_item(t, i))->energy.jump_count;
+    if (any_jumps)
+        fputs(DEVICE_AT_LEAST_LINE, out);
 }
 
 const struct table_info device_tables[DEVICE_TABLES] = {

@@ -143,7 +143,7 @@ static int order_devices(struct combination *c)
     }
     d->track_count = at;
     free(list);
-    return finding_gpu_devices(&c->report.findings->gpu, d->device_count);
+    return 0;
 }
 
 const struct part_section device_part = {idle_part_put_devices, add_devices, order_devices};
@@ -180,10 +180,17 @@ static int idle_part_put(struct report *r, struct part *p)
     return error;
 }
 
-static int add_kind(struct combination *c, const char *text, uint32_t *number)
+static int add_kinds(struct part *p, struct arrivals *to, struct rank_numbers *n)
 {
-    text = text ? text : "";
-    return arrivals_kind_named(&c->report.idle->arrivals, text, strlen(text), number);
+    const char *text;
+    int error = 0;
+    while (error == 0 && part_get_text(p, &text)) {
+        uint32_t number = 0;
+        text = text ? text : "";
+        error = arrivals_kind_named(to, text, strlen(text), &number);
+        error = error == 0 ? ARRAY_PUSH(n->kinds, n->kind_count, &number) : error;
+    }
+    return error;
 }
 
 /* Makes a place for each text of the part. The list has one more item, since places count from
@@ -259,8 +266,8 @@ static int add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_n
 static int idle_part_add(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
-    struct rank_numbers *n = &c->numbers[p->index].ranks;
-    int error = part_texts(c, p, &n->kinds, &n->kind_count, add_kind) ?:
+    struct rank_numbers *n = &c->numbers[p->index];
+    int error = add_kinds(p, &d->arrivals, n) ?:
                 add_places(p, &d->arrivals.places, n) ?:
                 add_rows(p, d) ?: add_sequences(p, &d->ranks, n);
     for (uint32_t i = 0; i < p->device_count && error == 0 && !p->has_failed; i++)
@@ -273,7 +280,7 @@ static int idle_part_end(struct combination *c)
     if (c->rec.count > 1)
         idle_waits_charge(c->report.idle);
     for (uint32_t i = 0; i < c->part_count; i++)
-        c->parts[i].has_failed |= c->numbers[i].ranks.has_failed;
+        c->parts[i].has_failed |= c->numbers[i].has_failed;
     return idle_finish(c->report.idle);
 }
 
@@ -281,138 +288,51 @@ const struct part_section idle_part = {idle_part_put, idle_part_add, idle_part_e
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-/*
- * What findings are made of, in a part: the time charged to each device, the names and places that
- * a finding may report, and each device's exposed communication. How much of that was a wait for
- * another rank is known only when all parts are there. Some 20 bytes each.
- */
-static const struct part_field cost_fields[] = {PART(struct found_device, ns), {0}};
+/* What findings are made of, in a part: what is charged to each device for its work, and the
+ * evidence that a finding may report. Some 100 bytes each. */
+static const struct part_field charged_fields[] = {PART(struct finding_charges, ns), {0}};
 
-static const struct part_field sum_fields[] = {
-    PART(struct finding_sum, kind, .below = FINDING_KINDS),
-    PART_AS(struct finding_sum, device, PART_DEVICE),
-    PART(struct finding_sum, where),
-    PART(struct finding_sum, what),
-    PART_SPAN(struct finding_sum, count, at_ns),
+static const struct part_field evidence_fields[] = {
+    PART(struct evidence, kind, .below = FINDING_KINDS),
+    PART_AS(struct evidence, device, PART_DEVICE),
+    PART(struct evidence, is.name, .is_needed = true),
+    PART(struct evidence, is.where),
+    PART_SPAN(struct evidence, is.count, is.at_ns),
     {0}};
-
-/* Returns 0 if there is no idle time. */
-static uint32_t found_devices(const struct findings *f)
-{
-    return f->idle ? f->gpu.device_count : 0;
-}
 
 static int finding_part_put(struct report *r, struct part *p)
 {
-    struct findings *f = r->findings;
-    const struct finding_gpu *g = &f->gpu;
-    uint32_t devices = found_devices(f);
-    p->has_more |= devices >= FOUND_DEVICES_MAX || f->gpu.sums.count == f->gpu.sums.rows_max ||
-                   g->name_count == FOUND_NAMES_MAX || g->wheres.count == WORK_PLACES_MAX;
-    for (uint32_t i = 0; i < devices; i++)
-        part_put_row(p, cost_fields, &g->devices[i]);
+    const struct findings *f = r->findings;
+    const struct evidences *work = &f->work;
+    p->has_more |= finding_gpu_is_full(f->gpu) || work->count == work->count_max;
+    for (uint32_t i = 0; r->idle && i < r->idle->device_count && i < work->charged_count; i++)
+        part_put_row(p, charged_fields, &work->charged[i]);
     part_put_end(p);
-    for (uint32_t i = 0; devices && i < g->name_count; i++)
-        part_put_text(p, g->names[i].name ? g->names[i].name->raw : NULL);
-    part_put_end(p);
-    for (uint32_t i = 0; devices && i < g->wheres.count; i++)
-        part_put_text(p, g->wheres.list[i].text);
-    part_put_end(p);
-    for (uint32_t i = 0; devices && i < f->gpu.sums.count; i++)
-        if (findings_may_report(f, &f->gpu.sums.rows[i]))
-            part_put_row(p, sum_fields, &f->gpu.sums.rows[i]);
+    for (uint32_t i = 0; r->idle && i < work->count; i++)
+        if (evidence_is_reported(work, &work->list[i]))
+            part_put_row(p, evidence_fields, &work->list[i]);
     part_put_end(p);
     return 0;
 }
 
-static int add_name(struct combination *c, const char *text, uint32_t *number)
-{
-    return finding_gpu_name(&c->report.findings->gpu, text, number);
-}
-
-static int add_named_place(struct combination *c, const char *text, uint32_t *number)
-{
-    struct work_places *wheres = &c->report.findings->gpu.wheres;
-    const struct work_place place = {.place = idle_text(text)};
-    int error = text ? work_places_number(wheres, &place, number) : 0;
-    if (text && *number && !wheres->list[*number - 1].text)
-        wheres->list[*number - 1].text = strdup(text);
-    return error;
-}
-
-/* Translates numbers of a name and a place from the part to the combination. */
-static void translate(struct part *p, const struct part_numbers *n, uint64_t *what, uint32_t *where)
-{
-    bool is_copy = finding_gpu_is_copy(*what);
-    p->has_failed |= (!is_copy && *what >= n->name_count) || *where > n->place_count;
-    if (p->has_failed)
-        return;
-    *what = is_copy ? *what : n->names[*what];
-    *where = *where ? n->places[*where - 1] : 0;
-}
-
 static int finding_part_add(struct combination *c, struct part *p)
 {
-    struct findings *f = c->report.findings;
-    struct part_numbers *n = &c->numbers[p->index];
-    struct found_device charged = {0};
-    struct finding_sum sum = {0};
-    for (; part_get_row(p, cost_fields, &charged); n->device_count++) {
-        uint32_t device = part_device(p, n->device_count);
-        if (device < f->gpu.device_count)
-            memcpy(f->gpu.devices[device].ns, charged.ns, sizeof charged.ns);
-    }
-    int error = part_texts(c, p, &n->names, &n->name_count, add_name);
-    if (error == 0)
-        error = part_texts(c, p, &n->places, &n->place_count, add_named_place);
-    for (; error == 0 && part_get_row(p, sum_fields, &sum); sum = (struct finding_sum){0}) {
-        translate(p, n, &sum.what, &sum.where);
-        if (p->has_failed)
-            return 0;
-        error = finding_sums_add(&f->gpu.sums, &sum);
-    }
-    return error;
-}
-
-const struct part_section finding_part = {finding_part_put, finding_part_add, NULL};
-
-/* ---- exposed communication, once the waiting ranks are known --------------------------------- */
-
-static int put_exposed(struct report *r, struct part *p)
-{
-    struct findings *f = r->findings;
-    int error = 0;
-    for (uint32_t i = 0; i < found_devices(f) && error == 0; i++)
-        error = part_put_spans(p, &f->gpu.exposed, &f->gpu.devices[i].exposed);
-    return error;
-}
-
-static int add_exposed(struct combination *c, struct part *p)
-{
-    struct findings *f = c->report.findings;
-    const struct part_numbers *n = &c->numbers[p->index];
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < n->device_count && !p->has_failed; i++) {
-        struct span_reader reader;
-        struct stored_spans spans;
+    struct evidences *work = &c->report.findings->work;
+    struct finding_charges charged;
+    struct evidence row = {0};
+    for (uint32_t i = 0; part_get_row(p, charged_fields, &charged); i++) {
         uint32_t device = part_device(p, i);
-        part_get_spans(p, &spans);
-        span_reader_init_stored(&reader, &spans);
-        while (error == 0 && !p->has_failed && span_next(&reader, exposed_kind) > 0) {
-            struct span exposed = reader.span;
-            uint32_t where = (uint32_t)exposed.numbers[EXPOSED_WHERE];
-            p->has_failed |= where != exposed.numbers[EXPOSED_WHERE];
-            translate(p, n, &exposed.numbers[EXPOSED_WHAT], &where);
-            exposed.numbers[EXPOSED_WHERE] = where;
-            if (!p->has_failed)
-                error = finding_gpu_add_exposed(&f->gpu, f->idle, device, &exposed);
-        }
-        p->has_failed |= reader.has_failed;
+        if (!p->has_failed)
+            *evidence_charged(work, device) = charged;
     }
-    return error;
+    for (; part_get_row(p, evidence_fields, &row); row = (struct evidence){0})
+        ARRAY_PUSH(work->list, work->count, &row);
+    free(row.is.name);
+    free(row.is.where);
+    return 0;
 }
 
-static int end_exposed(struct combination *c)
+static int finding_part_end(struct combination *c)
 {
     int error = findings_finish(c->report.findings, &c->report.hang, SYMBOLS_OFF);
     if (error == 0)
@@ -422,4 +342,4 @@ static int end_exposed(struct combination *c)
     return error;
 }
 
-const struct part_section exposed_part = {put_exposed, add_exposed, end_exposed};
+const struct part_section finding_part = {finding_part_put, finding_part_add, finding_part_end};

@@ -7,50 +7,42 @@
 #include "analyse/idle.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "rank.h"
 #include "read/process.h"
 
-#define STEPS_NEWS                                                                                 \
-    1.5 /* of a thread that lived no longer than this times its steps, the share of                \
-         * its time says enough */
+/* The share of a thread's time says enough if it lived no longer than this times its steps. */
+#define STEPS_NEWS 1.5
 
-static int count_devices(struct overview *o)
+static void count_devices(struct overview *o)
 {
     const struct idle *idle = o->report->idle;
     struct key_map known = {0};
-    int error = 0;
-    for (uint32_t i = 0; idle && error == 0 && i < idle->device_count; i++) {
+    for (uint32_t i = 0; idle && i < idle->device_count; i++) {
         const struct idle_device *d = &idle->devices[i];
         const struct surveyed_device *s = survey_device(&idle->walk->survey, d->process, d->device);
-        struct key key = surveyed_device_key(s, d->process, d->device);
         if (s && s->name[0] && !o->device)
             o->device = s->name;
-        if (!key_map_get(&known, key))
-            error = key_map_set(&known, key, 1);
+        key_map_set(&known, surveyed_device_key(s, d->process, d->device), 1);
     }
     o->devices = known.count;
     const struct device_sources *sources = &o->report->walk.sources; /* they have names, too */
     if (o->devices && !o->device && sources->count && sources->list[0]->title[0])
         o->device = sources->list[0]->title;
     key_map_release(&known);
-    return error == GPUPROF_LIMIT ? 0 : error;
 }
 
 /* Counts processes that lack GPU work and have no device: in a job that hangs often all but one. */
-static int count_workless(struct overview *o)
+static void count_workless(struct overview *o)
 {
     const struct report *r = o->report;
-    bool *works = calloc(r->rec->count + 1u, sizeof *works);
-    if (!works)
-        return GPUPROF_NO_MEMORY;
+    bool *works = memory_new(r->rec->count, sizeof *works);
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
         works[r->idle->devices[i].process->index] = true;
     for (uint32_t i = 0; !r->selection && i < r->rec->count; i++)
         o->workless += !works[i] && r->walk.losses[i].gpu_missing;
     free(works);
-    return 0;
 }
 
 bool overview_has_missing(const struct report *r, const struct missing_ranks *m)
@@ -127,16 +119,14 @@ const char *overview_start_up_end(const struct overview *o)
 }
 
 /* Finds the slowest step and the median as in the table of steps. */
-static int measure_steps(struct overview *o)
+static void measure_steps(struct overview *o)
 {
     const struct report *r = o->report;
     const struct steps *s = r->program_steps;
     o->marks = s;
     if (!s || !s->count)
-        return 0;
-    uint64_t *times = calloc(s->count, sizeof *times);
-    if (!times)
-        return GPUPROF_NO_MEMORY;
+        return;
+    uint64_t *times = memory_new(s->count, sizeof *times);
     for (uint32_t i = 0; i < s->count; i++) {
         const struct step *step = &s->list[i];
         uint64_t ns = step->end_ns - step->begin_ns;
@@ -152,7 +142,6 @@ static int measure_steps(struct overview *o)
         o->step_median_ns = times[(o->steps - 1) / 2];
     }
     free(times);
-    return 0;
 }
 
 /* Returns whether the process is the first of its rank; forked children have the same number.
@@ -168,7 +157,7 @@ static bool is_first_of_rank(const struct recording *rec, uint32_t index)
     return true;
 }
 
-int overview_init(struct overview *o, const struct report *r)
+void overview_init(struct overview *o, const struct report *r)
 {
     *o = (struct overview){.report = r};
     for (uint32_t i = 0; i < r->rec->count; i++) {
@@ -182,8 +171,7 @@ int overview_init(struct overview *o, const struct report *r)
         const char *command = process_meta(r->rec->processes[0], "cmdline");
         o->program = command && command[0] ? command : process_meta(r->rec->processes[0], "exe");
     }
-    int error = count_devices(o);
-    if (error == 0)
-        error = count_workless(o);
-    return error < 0 ? error : measure_steps(o);
+    count_devices(o);
+    count_workless(o);
+    measure_steps(o);
 }

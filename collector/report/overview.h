@@ -29,8 +29,8 @@ struct overview {
     const struct step *slowest; /* NULL: there are no steps */
 };
 
-/* Fills *o with views of `r`. Returns 0 or GPUPROF_NO_MEMORY. */
-int overview_init(struct overview *o, const struct report *r);
+/* Fills *o with views of `r`. */
+void overview_init(struct overview *o, const struct report *r);
 
 /* Returns whether missing ranks of a job are reported. If it is not sure that they are missing,
  * only for a job that communicates. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analyse/device_report.h"
-#include "analyse/energy_report.h"
 #include "analyse/findings.h"
 #include "analyse/gpu_report.h"
 #include "analyse/idle.h"
@@ -73,9 +72,7 @@ static const struct part_field whole_fields[] = {
     PART(struct report, walk.survey.origin_ns, .join = PART_FIRST),
     PART(struct report, walk.kernels.dropped, .join = PART_ADD),
     PART(struct report, walk.texts.dropped, .join = PART_ADD),
-    PART(struct report, calls, .join = PART_ADD),
     PART(struct report, errors, .join = PART_ADD),
-    PART(struct report, total_ns, .join = PART_ADD),
     PART(struct report, copy_calls, .join = PART_ADD),
     PART(struct report, copy_bytes, .join = PART_ADD),
     PART(struct report, begin_ns, .join = PART_FIRST),
@@ -154,17 +151,12 @@ void part_put_text(struct part *p, const char *text)
     part_put_row(p, text_fields, &(struct reported_text){text});
 }
 
-int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32_t *count,
-               int (*number)(struct combination *c, const char *text, uint32_t *number))
+bool part_get_text(struct part *p, const char **text)
 {
     struct reported_text row = {0};
-    int error = 0;
-    while (error == 0 && part_get_row(p, text_fields, &row)) {
-        uint32_t its = 0;
-        error = number(c, row.text, &its);
-        error = error == 0 ? ARRAY_PUSH(*numbers, *count, &its) : error;
-    }
-    return error;
+    bool has_text = part_get_row(p, text_fields, &row);
+    *text = row.text;
+    return has_text;
 }
 
 /* ---- a combination --------------------------------------------------------------------------- */
@@ -215,8 +207,7 @@ static int part_report_start(struct combination *c)
     if (error == 0)
         error = report_begin(
             r, rec, &(struct report_request){.use = USE_PARTS, .by = BY_NAME, .groups = c->groups});
-    if (error == 0)
-        error = cost_report_init(&r->cost, rec);
+    cost_report_init(&r->cost, rec);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         const struct process_reported *reported = &c->reported[rec->processes[i]->number];
         r->process_calls[i] = reported->calls;
@@ -242,12 +233,12 @@ static int put_more(struct report *r, struct part *p)
 static int add_more(struct combination *c, struct part *p)
 {
     bool has_more = false;
-    struct reported_text file = {0};
+    const char *file;
     int error = 0;
     part_flag(p, &has_more);
     c->has_more |= has_more || p->has_more;
-    while (error == 0 && part_get_row(p, text_fields, &file))
-        error = file.text ? recording_note_file(&c->rec, file.text) : 0;
+    while (error == 0 && part_get_text(p, &file))
+        error = file ? recording_note_file(&c->rec, file) : 0;
     return error;
 }
 
@@ -256,9 +247,9 @@ static const struct part_section whole_part = {put_whole, add_whole, end_whole};
 static const struct part_section sums_part = {put_sums, add_sums, end_sums};
 static const struct part_section more_part = {put_more, add_more, NULL};
 
-static const struct part_section *const sections[] = {
-    &process_part, &start_part, &device_part,  &whole_part,   &sums_part,
-    &step_part,    &idle_part,  &finding_part, &exposed_part, &more_part};
+static const struct part_section *const sections[] = {&process_part, &start_part,   &device_part,
+                                                      &whole_part,   &sums_part,    &step_part,
+                                                      &idle_part,    &finding_part, &more_part};
 #define SECTIONS (sizeof sections / sizeof sections[0])
 
 int part_report_put(struct report *r, struct part *p)
@@ -321,10 +312,8 @@ void combination_release(struct combination *c)
         report_release(&c->report);
     recording_release(&c->rec);
     for (uint32_t i = 0; i < c->part_count; i++) {
-        free(c->numbers[i].names);
+        free(c->numbers[i].kinds);
         free(c->numbers[i].places);
-        free(c->numbers[i].ranks.kinds);
-        free(c->numbers[i].ranks.places);
         part_release(&c->parts[i]);
     }
     free(c->reported);

@@ -33,19 +33,12 @@ struct combination {
     bool groups;        /* rows of ranges are groups; range_rows.h */
     struct part *parts; /* owned */
     uint32_t part_count;
-    struct part_numbers *numbers;      /* owned, indexed by part */
+    struct rank_numbers *numbers;      /* owned, indexed by part */
     struct process_reported *reported; /* owned, indexed by the process number */
     struct recording rec;              /* its processes have no events */
     struct report report;
     bool has_few_times; /* a part had more different times than it could store */
     bool has_more;      /* some rows had no room, here or in a part */
-};
-
-/* Translates numbers of one part to numbers of the combination. The lists are owned. */
-struct part_numbers {
-    uint32_t *names, *places; /* of findings; 0: not known */
-    uint32_t name_count, place_count, device_count;
-    struct rank_numbers ranks;
 };
 
 /* Facts about a process that come from the event walk. */
@@ -66,15 +59,12 @@ struct part_section {
     int (*end)(struct combination *c);
 };
 
-extern const struct part_section process_part, device_part, step_part, idle_part, finding_part,
-    exposed_part;
+extern const struct part_section process_part, device_part, step_part, idle_part, finding_part;
 
-/* Puts a text into the part; an end mark follows the last. part_texts reads such a list into
- * *numbers, owned by the caller, as `number` returns them. Returns 0 or an error.
- * (part_report.c) */
+/* Put a text, which may be NULL, into the part; an end mark follows the last. Getting returns false
+ * at the end or after a failure. (part_report.c) */
 void part_put_text(struct part *p, const char *text);
-int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32_t *count,
-               int (*number)(struct combination *c, const char *text, uint32_t *number));
+bool part_get_text(struct part *p, const char **text);
 
 /* Reads part `index`, like part_read. */
 typedef enum exit_code combination_part_fn(void *context, uint32_t index, struct part *part);

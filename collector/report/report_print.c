@@ -61,9 +61,7 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
 static int print_recording(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct overview o;
-    int error = overview_init(&o, r);
-    if (error < 0)
-        return error;
+    overview_init(&o, r);
     if (v->by > BY_RANGE)
         overview_print_head(&o, &v->how, out);
     else
@@ -184,15 +182,13 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
     }
     fprintf(out, "}");
     struct overview o;
-    int error = overview_init(&o, r);
-    if (error == 0) {
-        fprintf(out, ",\n");
-        if (r->missing & PART_OVERVIEW)
-            fprintf(out, "\"overview\": null");
-        else
-            overview_print_json(&o, out);
-        error = print_tables(r, v, out);
-    }
+    overview_init(&o, r);
+    fprintf(out, ",\n");
+    if (r->missing & PART_OVERVIEW)
+        fprintf(out, "\"overview\": null");
+    else
+        overview_print_json(&o, out);
+    int error = print_tables(r, v, out);
     fprintf(out, "\n}\n");
     return error;
 }
@@ -200,8 +196,7 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
 int report_print_summary(const struct report *r, unsigned function_count, FILE *out)
 {
     struct overview o;
-    int error = overview_init(&o, r);
-    if (error == 0)
-        overview_print_summary(&o, function_count, terminal_has_colour(fileno(out)), out);
-    return error;
+    overview_init(&o, r);
+    overview_print_summary(&o, function_count, terminal_has_colour(fileno(out)), out);
+    return 0;
 }

@@ -7,7 +7,6 @@
 
 #include "analyse/cost_report.h"
 #include "analyse/device_report.h"
-#include "analyse/energy_report.h"
 #include "analyse/findings.h"
 #include "analyse/gpu_report.h"
 #include "analyse/idle.h"

@@ -80,7 +80,7 @@ static enum exit_code show_combination(struct combination *c, const struct optio
                                        const struct report_view *view,
                                        const struct next_words *next)
 {
-    report_print_next(&c->report, next);
+    c->report.next = next;
     if (c->has_few_times)
         say_few_times();
     if (c->has_more)
@@ -168,7 +168,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         request.only = 0;
         error = report_make(&report, rec, &request);
     }
-    report_print_next(&report, next);
+    report.next = next;
     if (error == 0 && !report.histogram_rows)
         say_few_times();
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
@@ -295,7 +295,7 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
                                          .looks_at_memory = true,
                                          .walk_ns_max = walk_ns_max};
         int error = report_make(&report, &rec, &request);
-        report_print_next(&report, next);
+        report.next = next;
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)

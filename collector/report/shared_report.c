@@ -42,7 +42,7 @@ static bool look_at_memory(struct report *r, struct recording *rec, const char *
     int error = 0;
     r->memory = memory_report_create(rec, &request, symbols, &error);
     if (r->memory)
-        error = findings_add_memory(r->findings, r->memory);
+        findings_add_memory(r->findings, r->memory);
     r->missing &= ~(unsigned)PART_MEMORY;
     return error == 0;
 }

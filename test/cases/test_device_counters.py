@@ -124,7 +124,7 @@ def test_a_counter_that_did_not_change_has_no_period(run_verb, make_records):
         job.sample("device_power", source, 50 * MS + at * MS, 9000, 80000, None, None, None, 61,
                    None)
     text = run_verb("report", "--table=energy,device_counters", make_records(job.lines())).stdout
-    assert "the counter was not seen to change\n" in text and "every 0 ns" not in text
+    assert "the uncertainty is as large as the energy\n" in text
 
 
 def test_why_a_range_has_none(run_verb, make_records):
@@ -146,7 +146,6 @@ def test_why_a_range_has_none(run_verb, make_records):
     text = run_verb("report", "--table=energy", folder).stdout
     for word, reason in set(reasons.values()) - {(None, None)}:
         assert text.count(f"  '{word}': {reason}\n") == 1
-    assert "the counter changes every 100.000 ms" in text
 
 
 def test_energy_of_steps_that_are_far_apart_is_not_theirs(run_verb, make_records):
@@ -321,7 +320,6 @@ def test_without_any(run_verb, make_records):
     assert said["device_counters"] == said["device_power"] == said["energy"] == []
     text = run_verb("report", "--table=device_counters,energy", folder).stdout
     assert text.count("none: 'gpuprof run --device' records it") == 2
-    assert "not read twice" not in text
     assert "throttled" not in run_verb("report", folder).stdout
 
 
