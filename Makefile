@@ -41,6 +41,8 @@ SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 ASSERT := $(if $(SANITIZE),,-DNDEBUG)
 PKG_CONFIG ?= pkg-config
 ZSTD_LIBS := -lzstd
+CJSON_CFLAGS := $(shell $(PKG_CONFIG) --cflags libcjson 2>/dev/null)
+CJSON_LIBS := -lcjson
 
 ifeq ($(V),1)
 Q :=
@@ -170,7 +172,7 @@ COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
 FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
 # Of libiberty, an archive, two members are linked in: the demangler of Rust, whose licence (LGPL 2
 # with an exception for linking) asks for nothing, and its table of letters (LGPL 2): see NOTICE.
-COLLECTOR_LIBS := $(ZSTD_LIBS) -ldw -lelf -lisal -lsqlite3 -liberty -lstdc++ -lm
+COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lisal -lsqlite3 -liberty -lstdc++ -lm
 # Each event goes through some forty short functions of many files, so the whole is optimised as one
 # (a tenth less time). Objects have their ordinary code as well, which is what tests link, quickly.
 WHOLE := $(if $(SANITIZE)$(findstring clang,$(CC))$(filter-out file,$(origin CFLAGS)),,\
@@ -180,7 +182,7 @@ PLAIN := $(if $(WHOLE),-fno-lto)
 $(BUILD)/obj/%.c.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(WHOLE) $(SAN) $(ASSERT) \
-		-Icollector -Iformats -MMD -MP -c $< -o $@
+		$(CJSON_CFLAGS) -Icollector -Iformats -MMD -MP -c $< -o $@
 
 # What is shown or served is put in by the assembler, of which link-time optimisation sees nothing.
 shown = $(wildcard $(addprefix collector/$(1)/*.,css html js))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a Chrome trace around and between the events: Kineto's head, names of processes and
- * rows, losses, metadata. */
-#include <inttypes.h>
+ * rows, losses, metadata. It is small and made with cJSON. */
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "rank.h"
 #include "read/process.h"
 #include "record/losses.h"
@@ -13,58 +12,98 @@
 
 #define DEVICE_PLACES_MAX 64 /* readers know ordinals up to 63 */
 
-static void put_clean(const char *text, FILE *out)
+/* Writes a cJSON object as an element of traceEvents and deletes it. */
+static void put_object(struct trace_writer *w, cJSON *object, const char *before)
 {
-    char *clean = text ? json_clean(text, strlen(text)) : NULL;
-    json_printf(out, "%s", clean);
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    cJSON_Delete(object);
+    output_write(w->out, before, strlen(before));
+    output_write(w->out, text ? text : "null", text ? strlen(text) : 4);
+    (void)chrome_ok(w, text ? 0 : GPUPROF_NO_MEMORY);
+    cJSON_free(text);
+}
+
+struct number {
+    const char *key;
+    double value;
+};
+#define ADD_NUMBERS(object, ...) add_numbers(object, (const struct number[]){__VA_ARGS__, {0}})
+
+static void add_numbers(cJSON *object, const struct number *what)
+{
+    for (; what->key; what++)
+        cJSON_AddNumberToObject(object, what->key, what->value);
+}
+
+static void add_text(cJSON *object, const char *key, const char *text)
+{
+    char *clean = json_clean(text, strlen(text));
+    cJSON_AddStringToObject(object, key, clean ? clean : "");
     free(clean);
 }
 
-/* Prints like json_printf, with clean strings. */
-static __attribute__((format(printf, 2, 3))) void print(struct trace_writer *w, const char *format,
-                                                        ...)
+/* Makes an event without a duration, with the members that all kinds have. */
+static cJSON *event(const char *phase, const char *name, uint32_t pid, uint32_t tid)
 {
-    va_list list;
-    va_start(list, format);
-    json_vprintf(w->out->stream, put_clean, format, list);
-    va_end(list);
-    fflush(w->out->stream);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "ph", phase);
+    add_text(object, "name", name);
+    ADD_NUMBERS(object, {"pid", pid}, {"tid", tid});
+    return object;
 }
 
 void chrome_put_metadata(struct trace_writer *w, const char *what, uint32_t pid, uint32_t tid,
                          const char *name, uint32_t sort_index)
 {
     bool first = w->time.last_ns == UINT64_MAX;
-    w->time.last_ns = first ? 0 : w->time.last_ns;
-    print(w, first ? "\n" : ",\n");
-    print(w, "{\"ph\":\"M\",\"name\":%s,\"pid\":%u,\"tid\":%u,\"ts\":0,\"args\":{", what, pid, tid);
+    cJSON *object = event("M", what, pid, tid);
+    ADD_NUMBERS(object, {"ts", 0});
+    cJSON *args = cJSON_AddObjectToObject(object, "args");
     if (name)
-        print(w, "%s:%s}}", strcmp(what, "process_labels") == 0 ? "labels" : "name", name);
+        add_text(args, strcmp(what, "process_labels") == 0 ? "labels" : "name", name);
     else
-        print(w, "\"sort_index\":%u}}", sort_index);
+        ADD_NUMBERS(args, {"sort_index", sort_index});
+    w->time.last_ns = first ? 0 : w->time.last_ns;
+    put_object(w, object, first ? "\n" : ",\n");
 }
 
 /* Describes a device with Kineto's keys; without a record, only its number. */
-static void put_device(struct trace_writer *w, uint64_t number, const struct surveyed_device *d)
+static cJSON *device_object(uint64_t number, const struct surveyed_device *d)
 {
     const struct device_limits *l = d ? &d->limits : NULL;
     char uuid[DEVICE_UUID_BYTES];
-    print(w, "{\"id\":%" PRIu64, number);
-    if (d) {
-        device_uuid_text(d->uuid_high, d->uuid_low, uuid);
-        print(w, ",\"name\":%s", d->name);
-        if (uuid[0])
-            print(w, ",\"uuid\":%s", uuid);
-        print(w,
-              ",\"totalGlobalMem\":%" PRIu64 ",\"computeMajor\":%" PRIu64
-              ",\"computeMinor\":%" PRIu64 ",\"maxThreadsPerMultiprocessor\":%" PRIu64
-              ",\"maxBlocksPerMultiprocessor\":%" PRIu64 ",\"regsPerMultiprocessor\":%" PRIu64
-              ",\"sharedMemPerBlock\":%" PRIu64 ",\"sharedMemPerMultiprocessor\":%" PRIu64
-              ",\"numSms\":%" PRIu64 ",\"warpSize\":%" PRIu64,
-              l->memory, l->major, l->minor, l->threads_max, l->blocks_max, l->registers_max,
-              l->shared_block_max, l->shared_max, l->multiprocessors, l->warp);
+    cJSON *object = cJSON_CreateObject();
+    ADD_NUMBERS(object, {"id", (double)number});
+    if (!d)
+        return object;
+    add_text(object, "name", d->name);
+    device_uuid_text(d->uuid_high, d->uuid_low, uuid);
+    if (uuid[0])
+        cJSON_AddStringToObject(object, "uuid", uuid);
+    ADD_NUMBERS(object, {"totalGlobalMem", (double)l->memory}, {"computeMajor", (double)l->major},
+                {"computeMinor", (double)l->minor},
+                {"maxThreadsPerMultiprocessor", (double)l->threads_max},
+                {"maxBlocksPerMultiprocessor", (double)l->blocks_max},
+                {"regsPerMultiprocessor", (double)l->registers_max},
+                {"sharedMemPerBlock", (double)l->shared_block_max},
+                {"sharedMemPerMultiprocessor", (double)l->shared_max},
+                {"numSms", (double)l->multiprocessors}, {"warpSize", (double)l->warp});
+    return object;
+}
+
+/* Puts each device at its ordinal's index, since readers use one for the other. Unrecorded devices
+ * before it get a place too; readers know no others. */
+static void add_devices(const struct trace_writer *w, const struct process *p, cJSON *devices)
+{
+    const struct survey *s = w->scope.survey;
+    uint64_t places = 0;
+    for (uint32_t i = 0; i < s->device_count; i++) {
+        uint64_t device = s->devices[i].limits.device;
+        if (s->devices[i].process == p->index && device < DEVICE_PLACES_MAX && device >= places)
+            places = device + 1;
     }
-    print(w, "}");
+    for (uint64_t device = 0; device < places; device++)
+        cJSON_AddItemToArray(devices, device_object(device, survey_device(s, p, device)));
 }
 
 /* Returns true if an earlier process has all of its devices, at the same ordinals. */
@@ -96,31 +135,6 @@ static char *process_id(const struct process *p, char *text)
     return text;
 }
 
-/* Puts each device at its ordinal's index, since readers use one for the other. Unrecorded devices
- * before it get a place too; readers know no others. */
-static void put_devices(struct trace_writer *w)
-{
-    const struct survey *s = w->scope.survey;
-    uint64_t count = 0;
-    print(w, "\"deviceProperties\":[");
-    for (uint32_t i = 0; i < w->shown.count; i++) {
-        const struct process *p = w->shown.list[i];
-        uint64_t places = 0;
-        for (uint32_t k = 0; k < s->device_count; k++) {
-            uint64_t device = s->devices[k].limits.device;
-            if (s->devices[k].process == p->index && device < DEVICE_PLACES_MAX)
-                places = max_of(places, device + 1);
-        }
-        if (devices_are_there(w, p))
-            continue;
-        for (uint64_t device = 0; device < places; device++) {
-            print(w, count++ ? "," : "");
-            put_device(w, device, survey_device(s, p, device));
-        }
-    }
-    print(w, "],");
-}
-
 /* Returns the number after `before` in the first process's value for the key that has it; 0:
  * none. */
 static unsigned long meta_number(const struct trace_writer *w, const char *key, const char *before)
@@ -149,55 +163,64 @@ static void kineto_head(struct trace_writer *w)
         has_shapes |= recorded && strcmp(recorded, "shapes") == 0;
         rank = rank == RANK_NONE ? w->shown.list[i]->rank : rank;
     }
-    print(w, "\"distributedInfo\":{\"rank\": %" PRIu64 "},", rank == RANK_NONE ? 0 : rank);
+    output_print(w->out, "\"distributedInfo\":{\"rank\": %llu},",
+                 (unsigned long long)(rank == RANK_NONE ? 0 : rank));
     if (w->shown.count == 1)
-        print(w, "\"trace_id\":%s,", process_id(w->shown.list[0], id));
+        output_print(w->out, "\"trace_id\":\"%s\",", process_id(w->shown.list[0], id));
     if (has_shapes)
-        print(w, "\"record_shapes\":1,");
+        output_print(w->out, "\"record_shapes\":1,");
     unsigned long cupti = meta_number(w, "gpu_rows", "from CUPTI ");
     unsigned long driver = meta_number(w, "cuda_driver", "");
     if (cupti)
-        print(w, "\"cupti_version\":%lu,", cupti);
+        output_print(w->out, "\"cupti_version\":%lu,", cupti);
     if (driver)
-        print(w, "\"cuda_driver_version\":%lu,", driver);
-    if (w->scope.name)
-        print(w, "\"traceName\":%s,", w->scope.name);
-    put_devices(w);
+        output_print(w->out, "\"cuda_driver_version\":%lu,", driver);
+    char *name = w->scope.name ? json_string(w->scope.name, strlen(w->scope.name)) : NULL;
+    if (name)
+        output_print(w->out, "\"traceName\":%s,", name);
+    free(name);
+    cJSON *devices = cJSON_CreateArray();
+    for (uint32_t i = 0; i < w->shown.count; i++)
+        if (!devices_are_there(w, w->shown.list[i]))
+            add_devices(w, w->shown.list[i], devices);
+    put_object(w, devices, "\"deviceProperties\":");
+    output_write(w->out, ",", 1);
 }
 
 void chrome_head(struct trace_writer *w)
 {
     w->time.last_ns = UINT64_MAX; /* nothing is written yet */
-    print(w,
-          "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
-          "\"baseTimeNanoseconds\":%" PRIu64 ",",
-          w->time.origin_ns);
+    output_print(w->out,
+                 "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
+                 "\"baseTimeNanoseconds\":%llu,",
+                 (unsigned long long)w->time.origin_ns);
     if (w->scope.survey)
         kineto_head(w);
-    print(w, "\"traceEvents\":[");
+    output_print(w->out, "\"traceEvents\":[");
     for (uint32_t i = 0; i < w->shown.count; i++)
         chrome_name_process(w, w->shown.list[i]);
 }
 
-static void put_losses(struct trace_writer *w, const struct losses *l)
+static cJSON *add_losses(cJSON *object, const struct losses *l)
 {
-    unsigned count = 0;
-    print(w, "{");
     for (unsigned row = 0; row < LOSS_COUNT; row++)
         if (loss_value(l, row))
-            print(w, count++ ? ",%s:%" PRIu64 : "%s:%" PRIu64, loss_info(row).key,
-                  loss_value(l, row));
-    print(w, "}");
+            cJSON_AddNumberToObject(object, loss_info(row).key, (double)loss_value(l, row));
+    return object;
 }
 
-/* Begins gpuprof's own instant event, shown for the process ("p") or everywhere ("g"). */
-static void begin_note(struct trace_writer *w, const struct process *p, const char *scope,
-                       uint64_t at_ns, const char *name)
+/* Writes gpuprof's own instant event, shown for the process ("p") or everywhere ("g"). */
+static void put_note(struct trace_writer *w, const struct process *p, const char *scope,
+                     uint64_t at_ns, const char *name, cJSON *args)
 {
-    print(w,
-          ",\n{\"ph\":\"i\",\"name\":%s,\"pid\":%u,\"tid\":%u,\"s\":%s,\"cat\":\"gpuprof\","
-          "\"ts\":%.3f,\"args\":",
-          name, p->shown_pid, p->shown_pid, scope, (double)at_ns / 1e3);
+    char ts[JSON_DECIMAL_MAX + 5];
+    *json_microseconds(ts, at_ns) = '\0';
+    cJSON *object = event("i", name, p->shown_pid, p->shown_pid);
+    cJSON_AddStringToObject(object, "s", scope);
+    cJSON_AddStringToObject(object, "cat", "gpuprof");
+    cJSON_AddRawToObject(object, "ts", ts);
+    cJSON_AddItemToObject(object, "args", args);
+    put_object(w, object, ",\n");
 }
 
 /* Writes a process's losses, and each feature that was given up to reduce overhead. */
@@ -206,130 +229,136 @@ static void put_notes(struct trace_writer *w, struct process *p, const struct lo
     char text[2048], name[2100];
     for (uint32_t i = 0; i < p->costs.step_count; i++) {
         const struct step_down *s = &p->costs.steps[i];
-        uint64_t at_ns = clock_map_ns(&p->clock, min_of(s->begin_ns, CLOCK_NS_MAX));
+        uint64_t at_ns = s->begin_ns < CLOCK_NS_MAX ? s->begin_ns : CLOCK_NS_MAX;
         snprintf(name, sizeof name, "--overhead-max: %s", s->text);
-        begin_note(w, p, "g", chrome_time(w, at_ns), name);
-        print(w, "{\"share\":%.15g,\"budget\":%.15g}}", (double)s->share / COST_PER_MILLION,
-              (double)s->budget / COST_PER_MILLION);
+        cJSON *args = cJSON_CreateObject();
+        ADD_NUMBERS(args, {"share", (double)s->share / COST_PER_MILLION},
+                    {"budget", (double)s->budget / COST_PER_MILLION});
+        put_note(w, p, "g", chrome_time(w, clock_map_ns(&p->clock, at_ns)), name, args);
     }
-    if (losses_weight(losses) == LOSS_NONE)
-        return;
     snprintf(name, sizeof name, "lost: %s", losses_text(losses, text, sizeof text));
-    begin_note(w, p, "p", w->time.last_ns, name);
-    put_losses(w, losses);
-    print(w, "}");
+    if (losses_weight(losses) != LOSS_NONE)
+        put_note(w, p, "p", w->time.last_ns, name, add_losses(cJSON_CreateObject(), losses));
 }
 
-static bool has_key(const struct process_meta *m, const char *key, size_t length)
+/* Returns the META records; a key that occurs more than once has an array. */
+static cJSON *meta_object(const struct process *p)
 {
-    return strncmp(m->text, key, length) == 0 && m->text[length] == '=';
-}
-
-/* Writes the META records; a key that occurs more than once has an array. */
-static void put_meta(struct trace_writer *w, const struct process *p)
-{
-    print(w, ",\"meta\":{");
-    for (uint32_t i = 0, keys = 0; i < p->meta_count; i++) {
-        const char *text = p->meta[i].text;
-        size_t length = strcspn(text, "=");
-        char key[RECORD_BYTES_MAX + 1];
-        uint32_t before = 0, count = 0;
-        for (uint32_t k = 0; k < p->meta_count; k++) {
-            before += k < i && has_key(&p->meta[k], text, length);
-            count += has_key(&p->meta[k], text, length);
+    cJSON *object = cJSON_CreateObject();
+    for (uint32_t i = 0; i < p->meta_count; i++) {
+        const char *text = p->meta[i].text, *equals = strchr(text, '=');
+        char *key = json_clean(text, (size_t)(equals - text));
+        char *value = json_clean(equals + 1, strlen(equals + 1));
+        cJSON *there = key ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
+        if (key && value && !there) {
+            cJSON_AddStringToObject(object, key, value);
+        } else if (key && value) {
+            if (!cJSON_IsArray(there)) {
+                cJSON *array = cJSON_CreateArray();
+                cJSON_AddItemToArray(array, cJSON_DetachItemViaPointer(object, there));
+                cJSON_AddItemToObject(object, key, array);
+                there = array;
+            }
+            cJSON_AddItemToArray(there, cJSON_CreateString(value));
         }
-        if (before)
-            continue;
-        snprintf(key, sizeof key, "%.*s", (int)length, text);
-        print(w, keys++ ? ",%s:" : "%s:", key);
-        for (uint32_t k = i; k < p->meta_count; k++)
-            if (has_key(&p->meta[k], text, length))
-                print(w, before++ ? ",%s" : count > 1 ? "[%s" : "%s", p->meta[k].text + length + 1);
-        print(w, count > 1 ? "]" : "");
+        free(key);
+        free(value);
     }
-    print(w, "}");
+    return object;
 }
 
-static void put_cost(struct trace_writer *w, const struct cost_table *costs)
+static cJSON *cost_object(const struct cost_table *costs)
 {
     const uint64_t *sum = costs->sum;
-    bool is_blind = cost_table_is_blind(costs);
-    print(w,
-          ",\"own_cost\":{\"threads\":%" PRIu64 ",\"wall_ns\":%" PRIu64
-          ",\"cost_ns\":%.15g,\"worst_share\":%.17g,\"own_ns\":%" PRIu64 ",\"classes\":{",
-          sum[COST_SUM_THREADS], sum[COST_SUM_WALL_NS],
-          is_blind ? NAN : (double)sum[COST_SUM_COST_NS],
-          is_blind ? NAN : cost_share(sum[COST_SUM_WORST_COST_NS], sum[COST_SUM_WORST_WALL_NS]),
-          sum[COST_SUM_OWN_NS]);
-    for (unsigned i = 0, count = 0; i < COST_COUNT; i++) {
-        const struct cost_row *row = &costs->rows[i];
-        if (row->count || row->total_ns)
-            print(w,
-                  count++ ? ",%s:{\"count\":%" PRIu64 ",\"total_ns\":%.15g}"
-                          : "%s:{\"count\":%" PRIu64 ",\"total_ns\":%.15g}",
-                  cost_infos[i].name, row->count, row->unmeasured ? NAN : (double)row->total_ns);
+    cJSON *object = cJSON_CreateObject();
+    ADD_NUMBERS(object, {"threads", (double)sum[COST_SUM_THREADS]},
+                {"wall_ns", (double)sum[COST_SUM_WALL_NS]});
+    if (cost_table_is_blind(costs)) {
+        cJSON_AddNullToObject(object, "cost_ns");
+        cJSON_AddNullToObject(object, "worst_share");
+    } else {
+        ADD_NUMBERS(
+            object, {"cost_ns", (double)sum[COST_SUM_COST_NS]},
+            {"worst_share", cost_share(sum[COST_SUM_WORST_COST_NS], sum[COST_SUM_WORST_WALL_NS])});
     }
-    print(w, "}}");
+    ADD_NUMBERS(object, {"own_ns", (double)sum[COST_SUM_OWN_NS]});
+    cJSON *classes = cJSON_AddObjectToObject(object, "classes");
+    for (unsigned i = 0; i < COST_COUNT; i++) {
+        const struct cost_row *row = &costs->rows[i];
+        if (!row->count && !row->total_ns)
+            continue;
+        cJSON *class = cJSON_AddObjectToObject(classes, cost_infos[i].name);
+        ADD_NUMBERS(class, {"count", (double)row->count},
+                    {row->unmeasured ? NULL : "total_ns", (double)row->total_ns});
+        if (row->unmeasured)
+            cJSON_AddNullToObject(class, "total_ns");
+    }
+    return object;
 }
 
-static void put_process(struct trace_writer *w, const struct process *p)
+static cJSON *process_object(const struct process *p, const struct losses *losses)
 {
     char id[PROCESS_ID_BYTES], title[1024];
-    print(w, "{\"pid\":%u,\"real_pid\":%u,\"parent_pid\":%u,\"host\":%s,\"title\":%s", p->shown_pid,
-          p->header.pid, p->header.parent_pid, p->header.host,
-          process_title(p, true, title, sizeof title));
+    cJSON *object = cJSON_CreateObject();
+    ADD_NUMBERS(object, {"pid", p->shown_pid}, {"real_pid", p->header.pid},
+                {"parent_pid", p->header.parent_pid});
+    add_text(object, "host", p->header.host);
+    add_text(object, "title", process_title(p, true, title, sizeof title));
     if (process_rank(p))
-        print(w, ",\"rank\":%s", process_rank(p));
+        add_text(object, "rank", process_rank(p));
     if (process_local_rank(p))
-        print(w, ",\"local_rank\":%s", process_local_rank(p));
+        add_text(object, "local_rank", process_local_rank(p));
     if (p->job != JOB_NONE)
-        print(w, ",\"job\":%u", p->job);
-    print(w, ",\"process_id\":%s", process_id(p, id));
-    put_meta(w, p);
-    print(w, ",\"notes\":[");
-    for (uint32_t i = 0; i < p->note_count; i++)
-        print(w, i ? ",%s" : "%s", p->notes[i]);
-    print(w, "]");
-    put_cost(w, &p->costs);
-    print(w, ",\"losses\":");
-    put_losses(w, &w->walk->losses[p->index]);
-    print(w, "}");
+        ADD_NUMBERS(object, {"job", p->job});
+    cJSON_AddStringToObject(object, "process_id", process_id(p, id));
+    cJSON_AddItemToObject(object, "meta", meta_object(p));
+    cJSON *notes = cJSON_AddArrayToObject(object, "notes");
+    for (uint32_t i = 0; i < p->note_count; i++) {
+        char *note = json_clean(p->notes[i], strlen(p->notes[i]));
+        cJSON_AddItemToArray(notes, cJSON_CreateString(note ? note : ""));
+        free(note);
+    }
+    cJSON_AddItemToObject(object, "own_cost", cost_object(&p->costs));
+    cJSON_AddItemToObject(object, "losses", add_losses(cJSON_CreateObject(), losses));
+    return object;
 }
 
-/* Writes what --max-size left out: count and duration per kind, and the limits. */
-static void put_left_out(struct trace_writer *w, const struct thinning *t)
+/* Adds what --max-size left out: count and duration per kind, and the limits. */
+static void add_left_out(const struct trace_writer *w, cJSON *other)
 {
     static const char *const names[LEFT_OUT_KINDS] = {"gpu_work", "calls", "ranges", "host"};
+    const struct thinning *t = w->scope.thinning;
     const struct chrome_totals *totals = &w->totals;
-    print(
-        w,
-        ",\"left_out\":{\"rule\":\"calls, work and ranges that lasted less than all_ns, but for a "
-        "share of those of some_ns and more\",\"all_ns\":%" PRIu64 ",\"some_ns\":%" PRIu64
-        ",\"share\":%.17g",
-        t->all_ns, t->some_ns, (double)t->share / (double)(1ull << 32));
+    cJSON *object = cJSON_AddObjectToObject(other, "left_out");
+    cJSON_AddStringToObject(object, "rule",
+                            "calls, work and ranges that lasted less than all_ns, but "
+                            "for a share of those of some_ns and more");
+    ADD_NUMBERS(object, {"all_ns", (double)t->all_ns}, {"some_ns", (double)t->some_ns},
+                {"share", (double)t->share / (double)(1ull << 32)});
     for (unsigned i = 0; i < LEFT_OUT_KINDS; i++)
         if (i != LEFT_OUT_HOST || totals->left_out[i])
-            print(w, ",%s:{\"count\":%" PRIu64 ",\"total_ns\":%" PRIu64 "}", names[i],
-                  totals->left_out[i], totals->left_out_ns[i]);
-    print(w, "}");
+            ADD_NUMBERS(cJSON_AddObjectToObject(object, names[i]),
+                        {"count", (double)totals->left_out[i]},
+                        {"total_ns", (double)totals->left_out_ns[i]});
 }
 
-static void put_clocks(struct trace_writer *w, const struct recording *rec)
+static void add_clocks(const struct recording *rec, cJSON *other)
 {
+    cJSON *clocks = cJSON_AddArrayToObject(other, "clocks");
     for (uint32_t i = 0; i < rec->host_count; i++) {
         const struct host *h = &rec->hosts[i];
-        print(w, i ? "," : ",\"clocks\":[");
-        print(w, "{\"host\":%s,\"processes\":%u,\"reference\":%s,\"how\":%s", h->first->header.host,
-              h->processes, rec->hosts[h->reference].first->header.host, host_how(rec->hosts, i));
+        cJSON *object = cJSON_CreateObject();
+        add_text(object, "host", h->first->header.host);
+        ADD_NUMBERS(object, {"processes", h->processes});
+        add_text(object, "reference", rec->hosts[h->reference].first->header.host);
+        cJSON_AddStringToObject(object, "how", host_how(rec->hosts, i));
         if (h->source == HOST_CLOCK_COLLECTIVES)
-            print(w,
-                  ",\"offset_us\":%.15g,\"drift_ppm\":%.15g,\"uncertainty_us\":%.15g,"
-                  "\"collectives\":%" PRIu64,
-                  (double)h->offset_ns / 1e3, rint(1e12 * h->drift) / 1e6,
-                  (double)h->uncertainty_ns / 1e3, h->collectives);
-        print(w, "}");
+            ADD_NUMBERS(object, {"offset_us", (double)h->offset_ns / 1e3},
+                        {"drift_ppm", rint(1e12 * h->drift) / 1e6},
+                        {"uncertainty_us", (double)h->uncertainty_ns / 1e3},
+                        {"collectives", (double)h->collectives});
+        cJSON_AddItemToArray(clocks, object);
     }
-    print(w, "]");
 }
 
 /* Writes the member stackFrames, if any event has a stack. */
@@ -370,33 +399,33 @@ void chrome_tail(struct trace_writer *w)
 {
     const struct recording *rec = w->walk->rec;
     struct losses sum = {0};
+    char origin[JSON_DECIMAL_MAX + 1];
+    cJSON *other = cJSON_CreateObject();
+    *json_decimal(origin, w->time.origin_ns) = '\0';
+    cJSON_AddStringToObject(other, "gpuprof", GPUPROF_RELEASE);
+    cJSON_AddStringToObject(other, "origin_ns", origin);
+    cJSON_AddStringToObject(other, "origin_clock", "CLOCK_REALTIME, nanoseconds since 1970");
+    add_text(other, "gpu_rows",
+             w->scope.only ? process_gpu_rows(w->scope.only) : recording_gpu_rows(rec));
+    ADD_NUMBERS(other, {"calls", (double)w->totals.calls});
+    if (w->scope.survey)
+        ADD_NUMBERS(other, {"gpu_events", (double)w->totals.gpu_events});
+    ADD_NUMBERS(other, {"unread_files", rec->unread_files});
+    cJSON *losses = cJSON_AddObjectToObject(other, "losses");
+    if (rec->host_count > 1)
+        add_clocks(rec, other);
+    if (w->scope.thinning)
+        add_left_out(w, other);
+    cJSON *processes = cJSON_AddArrayToObject(other, "processes");
     for (uint32_t i = 0; i < w->shown.count; i++) {
         struct process *p = w->shown.list[i];
         losses_add(&sum, &w->walk->losses[p->index]);
         put_labels(w, p);
         put_notes(w, p, &w->walk->losses[p->index]);
+        cJSON_AddItemToArray(processes, process_object(p, &w->walk->losses[p->index]));
     }
-    print(w,
-          "\n],\"otherData\":{\"gpuprof\":\"" GPUPROF_RELEASE "\",\"origin_ns\":\"%" PRIu64
-          "\",\"origin_clock\":\"CLOCK_REALTIME, nanoseconds since 1970\",\"gpu_rows\":%s,"
-          "\"calls\":%" PRIu64,
-          w->time.origin_ns,
-          w->scope.only ? process_gpu_rows(w->scope.only) : recording_gpu_rows(rec),
-          w->totals.calls);
-    if (w->scope.survey)
-        print(w, ",\"gpu_events\":%" PRIu64, w->totals.gpu_events);
-    print(w, ",\"unread_files\":%u,\"losses\":", rec->unread_files);
-    put_losses(w, &sum);
-    if (rec->host_count > 1)
-        put_clocks(w, rec);
-    if (w->scope.thinning)
-        put_left_out(w, w->scope.thinning);
-    print(w, ",\"processes\":[");
-    for (uint32_t i = 0; i < w->shown.count; i++) {
-        print(w, i ? "," : "");
-        put_process(w, w->shown.list[i]);
-    }
-    print(w, "]}");
+    add_losses(losses, &sum);
+    put_object(w, other, "\n],\"otherData\":");
     put_stack_frames(w);
-    print(w, "}\n");
+    output_write(w->out, "}\n", 2);
 }

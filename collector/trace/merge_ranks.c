@@ -10,14 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "base/file_at.h"
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/workers.h"
-#include "bytes.h"
 #include "error.h"
 #include "output/output.h"
+#include "output/zip_writer.h"
 #include "rank.h"
 
 /*
@@ -240,110 +238,7 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder, uint64_t 
     return code;
 }
 
-/* ---- in an archive -----------------------------------------------------------------------------
- *
- * A ZIP archive, written from front to back. Each member is first compressed into an unnamed file,
- * so that its header has its sizes: some readers need them there.
- */
-
-#define LOCAL_MAGIC    0x04034b50u
-#define CENTRAL_MAGIC  0x02014b50u
-#define END_MAGIC      0x06054b50u
-#define ZIP_VERSION    20
-#define METHOD_DEFLATE 8
-#define FLAG_UTF8      0x800
-#define DATE_1980      0x21 /* the earliest date: equal content gives equal files */
-#define MODE_FILE      (0100644u << 16)
-#define MADE_ON_UNIX   (3u << 8)
-#define ARCHIVE_MAX    0xf0000000u /* bytes; leaves room for the directory */
-#define COPY_BYTES     65536
-
-struct zip_member {
-    const char *name; /* a view */
-    struct zstream_sums sums;
-    uint64_t offset;
-};
-
-struct zip {
-    struct output *out;         /* not compressed */
-    struct zip_member *members; /* owned */
-    uint32_t count;
-    uint64_t length; /* of the archive so far */
-    int fd;          /* of the current member; -1: none */
-};
-
-static void put_data(struct zip *z, const void *data, size_t length)
-{
-    output_write(z->out, data, length);
-    z->length += length;
-}
-
-/* Writes numbers of 2 or 4 bytes, one digit of `widths` for each. */
-static void put_numbers(struct zip *z, const char *widths, const uint64_t *numbers)
-{
-    uint8_t bytes[8];
-    for (; *widths; widths++) {
-        store_u64(bytes, *numbers++);
-        put_data(z, bytes, (size_t)(*widths - '0'));
-    }
-}
-
-/* Writes the header before a member's data, or its entry in the final directory. */
-static void put_head(struct zip *z, const struct zip_member *m, bool is_central)
-{
-    if (is_central)
-        put_numbers(z, "42", (uint64_t[]){CENTRAL_MAGIC, MADE_ON_UNIX | ZIP_VERSION});
-    else
-        put_numbers(z, "4", (uint64_t[]){LOCAL_MAGIC});
-    put_numbers(z, "2222244422",
-                (uint64_t[]){ZIP_VERSION, FLAG_UTF8, METHOD_DEFLATE, 0, DATE_1980, m->sums.crc,
-                             m->sums.compressed, m->sums.bytes, strlen(m->name), 0});
-    if (is_central)
-        put_numbers(z, "22244", (uint64_t[]){0, 0, 0, MODE_FILE, m->offset});
-    put_data(z, m->name, strlen(m->name));
-}
-
-/* Begins a member; write its content to *member. Returns 0, GPUPROF_SPOOL or GPUPROF_NO_MEMORY. */
-static int begin_member(struct zip *z, const char *name, struct output *member)
-{
-    struct zip_member its = {.name = name};
-    z->fd = file_unnamed();
-    int error = z->fd < 0 ? GPUPROF_SPOOL : ARRAY_PUSH(z->members, z->count, &its);
-    return error < 0 ? error : output_open_member(member, z->fd, NULL);
-}
-
-/* Appends *member to the archive. Returns 0, GPUPROF_SPOOL (errno), GPUPROF_NO_MEMORY, or
- * GPUPROF_LIMIT if the format's sizes of 32 bits do not suffice. */
-static int end_member(struct zip *z, struct output *member)
-{
-    struct zip_member *m = &z->members[z->count - 1];
-    char buffer[COPY_BYTES];
-    ssize_t got = 0;
-    member->sums = &m->sums;
-    m->offset = z->length;
-    int error = output_finish(member, 1);
-    if (error == 0 && (m->sums.bytes > UINT32_MAX || z->count > UINT16_MAX ||
-                       z->length + m->sums.compressed > ARCHIVE_MAX))
-        error = GPUPROF_LIMIT;
-    if (error == 0)
-        put_head(z, m, false);
-    for (uint64_t at = 0; error == 0 && (got = file_read_at(z->fd, at, buffer, sizeof buffer)) > 0;
-         at += (uint64_t)got)
-        put_data(z, buffer, (size_t)got);
-    file_close(z->fd);
-    z->fd = -1;
-    return error == GPUPROF_IO || got < 0 ? GPUPROF_SPOOL : error;
-}
-
-/* Writes the directory at the archive's end. */
-static void put_directory(struct zip *z)
-{
-    uint64_t begin = z->length;
-    for (uint32_t i = 0; i < z->count; i++)
-        put_head(z, &z->members[i], true);
-    put_numbers(z, "42222442",
-                (uint64_t[]){END_MAGIC, 0, 0, z->count, z->count, z->length - begin, begin, 0});
-}
+/* ---- in an archive --------------------------------------------------------------------------- */
 
 #define MANIFEST_NAME "perfetto_manifest.json"
 
@@ -352,10 +247,10 @@ static void put_directory(struct zip *z)
  * pids alone, which are therefore unique. The manifest must be first both in name order and in the
  * file.
  */
-static int write_manifest(struct merge *m, struct zip *zip, const struct rank_file *files)
+static int write_manifest(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
 {
     struct output member;
-    int error = begin_member(zip, MANIFEST_NAME, &member);
+    int error = zip_writer_begin(zip, MANIFEST_NAME, &member);
     if (error < 0)
         return error;
     fputs("{\"perfetto_manifest\":{\"version\":1,\"files\":[", member.stream);
@@ -368,10 +263,10 @@ static int write_manifest(struct merge *m, struct zip *zip, const struct rank_fi
         json_printf(member.stream, "{\"path\":%s,\"machine\":{\"name\":%s}}", f->name, machine);
     }
     fputs("\n]}}\n", member.stream);
-    return end_member(zip, &member);
+    return zip_writer_end(zip, &member);
 }
 
-static int write_members(struct merge *m, struct zip *zip, const char *path,
+static int write_members(struct merge *m, struct zip_writer *zip, const char *path,
                          const struct rank_file *files)
 {
     struct device_pids pids;
@@ -381,44 +276,40 @@ static int write_members(struct merge *m, struct zip *zip, const char *path,
         struct trace_scope scope = {
             .only = files[i].process, .rank = files[i].rank, .pids = &pids, .name = files[i].name};
         struct output member;
-        if ((error = begin_member(zip, files[i].name, &member)) < 0)
+        if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
             break;
         member.room = &m->room;
         if (m->rec.is_parallel)
             member.in_background = true;
         m->one.path = files[i].name;
         failed = merge_write_trace(m, &member, &scope); /* and a message was printed */
-        error = end_member(zip, &member);
+        error = zip_writer_end(zip, &member);
         if (failed == 0 && error == 0)
             merge_say_left_out(m, files[i].name);
     }
     device_pids_release(&pids);
     if (failed < 0)
         return failed;
-    if (error == GPUPROF_LIMIT)
-        message(
-            "%s: an archive has at most 4 GiB; write a file per rank into a folder (--per-rank)",
-            path);
-    else if (error < 0)
+    if (error < 0)
         verb_output_failed(path, error);
     else
-        put_directory(zip);
+        zip_writer_finish(zip);
     return error;
 }
 
 enum exit_code merge_write_archive(struct merge *m, const char *path)
 {
     struct output out;
-    struct zip zip = {.out = &out, .fd = -1};
+    struct zip_writer zip;
     struct rank_file *files = rank_files_make(m, 0);
     enum exit_code code = files ? verb_output_open(&out, path, NULL) /* its members are bounded */
                                 : verb_output_failed(path, GPUPROF_NO_MEMORY);
     if (code == EXIT_OK) {
+        zip_writer_init(&zip, &out);
         int error = write_members(m, &zip, path, files);
+        zip_writer_release(&zip);
         code = merge_close(m, &out, path, error, true);
     }
-    free(zip.members);
-    file_close(zip.fd);
     free(files);
     return code;
 }

@@ -26,7 +26,7 @@ slices of a row nest and do not touch             test_rows, test_slices_that_to
 flow ids unique over ranks                        test_flows
 raw UTF-8, no escaped surrogates                  test_extreme_numbers, test/unit/test_text.c
 a file that is cut does not load                  test_collector.py: it appears when it is whole
-an archive with a manifest                         test_archive
+an archive with a manifest; beyond 4 GiB          test_archive; test_zip.py
 """
 
 import collections

@@ -87,7 +87,8 @@ def test_tarball(made, tmp_path, live_folder):
     # Of what it needs, the C library and libstdc++ alone are the machine's.
     needed = re.findall(r"=> (\S+)", run("ldd", root / "lib/gpuprof/gpuprof-collector"))
     own = {path.name for path in (root / "lib/gpuprof/deps").iterdir()}
-    assert {"libdw.so.1", "libelf.so.1", "libzstd.so.1", "libsqlite3.so.0"} <= own
+    assert {"libdw.so.1", "libelf.so.1", "libzstd.so.1", "libcjson.so.1",
+            "libsqlite3.so.0"} <= own
     assert {path.rpartition("/")[2] for path in needed if str(root) not in path} <= {
         "libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1"}
     licences = root / "share/doc/gpuprof/licences"

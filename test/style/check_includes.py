@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARTS = {"inject": {"inject", "formats"}, "collector": {"collector", "formats"},
          "formats": {"formats"}}
 THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|isa-l|libunwind|unwind|cmocka|execinfo|lzma"
-                         r"|sqlite3|dwarf|gelf|libelf|elfutils/.*"
+                         r"|sqlite3|dwarf|gelf|libelf|elfutils/.*|cjson/cJSON|cJSON"
                          r"|libunwind-.*)\.h")
 TEST_ONLY = {"cmocka.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
