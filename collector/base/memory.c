@@ -10,7 +10,7 @@ void memory_missing(void)
     static const char line[] = "gpuprof: out of memory; select fewer files, or a shorter time\n";
     ssize_t put = write(STDERR_FILENO, line, sizeof line - 1);
     (void)put;
-    _exit(EXIT_FAILURE); /* without exit handlers: this may be a forked worker */
+    _exit(MEMORY_EXIT); /* without exit handlers: this may be a forked worker */
 }
 
 void *memory_new(size_t count, size_t item_bytes)

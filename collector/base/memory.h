@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocation that never fails: without memory, the program prints one line and ends with exit
- * code 1 (EXIT_ENVIRONMENT). An incomplete output file is never given its name, and a parent of
- * worker processes reports the line. Callers bound what a file may ask for before they ask here.
+ * Allocation that never fails: without memory, the program prints one line and ends with exit code
+ * MEMORY_EXIT. An incomplete output file is never given its name, and a parent of worker processes
+ * reports the line. Callers bound what a file may ask for before they ask here.
  */
 #ifndef GPUPROF_COLLECTOR_MEMORY_H
 #define GPUPROF_COLLECTOR_MEMORY_H
 
 #include <stddef.h>
+
+#define MEMORY_EXIT 2 /* for every verb; 1 is a regression for diff */
 
 /* Returns zeroed memory that the caller frees; NULL only for 0 items. */
 void *memory_new(size_t count, size_t item_bytes);

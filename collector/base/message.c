@@ -11,13 +11,14 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/moment.h"
 #include "base/text.h"
 #include "error.h"
 
 #define MESSAGE_BYTES_MAX 4096
 
-_Static_assert((int)EXIT_ENVIRONMENT == EXIT_FAILURE, "memory.c ends with it");
+_Static_assert((int)EXIT_USAGE == MEMORY_EXIT, "one code has both meanings");
 
 static void message_print_line(const char *format, va_list list)
 {

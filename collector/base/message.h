@@ -9,8 +9,8 @@
 /* Exit codes of verbs. Errors are negative (error.h), so a function can return either. */
 enum exit_code {
     EXIT_OK = 0,          /* everything recorded was read, a recovered live tail included */
-    EXIT_ENVIRONMENT = 1, /* input or output failed, or memory ran out */
-    EXIT_USAGE = 2,       /* a wrong option, not a gpuprof file, or nothing to read */
+    EXIT_ENVIRONMENT = 1, /* input or output failed */
+    EXIT_USAGE = 2,       /* a wrong option, no gpuprof file, nothing to read, no memory */
     EXIT_DAMAGED = 3,     /* some recorded data is missing; the rest was used */
     EXIT_UNFIT = 4,       /* doctor: nothing useful would be recorded here */
 };

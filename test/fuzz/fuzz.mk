@@ -11,8 +11,8 @@ FUZZ_OWN_SRC := $(filter-out %/fuzz_replay.c,$(sort $(wildcard test/fuzz/*.c)))
 FUZZ_SRC := $(filter-out %/main.c,$(COLLECTOR_SRC)) $(FORMATS_SRC) $(FUZZ_OWN_SRC)
 FUZZ_OBJ := $(FUZZ_SRC:%=$(BUILD)/fuzz/obj/%.o)
 FUZZ_AFL_OBJ := $(FUZZ_SRC:%=$(BUILD)/fuzz/afl/%.o)
-FUZZ_CFLAGS = $(CPPFLAGS) -O1 -g $(FUZZ_SANITIZE) $(STD) -Wall $(CJSON_CFLAGS) -Icollector -Iformats \
-	-Itest/fuzz -Itest/unit -MMD -MP
+FUZZ_CFLAGS = $(CPPFLAGS) -O1 -g $(FUZZ_SANITIZE) $(STD) -Wall $(CJSON_CFLAGS) -Icollector \
+	-Iformats -Itest/fuzz -Itest/unit -MMD -MP
 
 $(BUILD)/fuzz/obj/%.c.o: %.c
 	@mkdir -p $(@D)
