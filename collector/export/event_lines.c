@@ -47,7 +47,7 @@ void event_number(struct export_writer *w, enum event_column column, uint64_t nu
 
 void event_text(struct export_writer *w, enum event_column column, const char *text)
 {
-    size_t length = strnlen(text, FUNCTION_BYTES_MAX);
+    size_t length = strlen(text);
     char *out = packet_room(&w->cell_text, json_escape_bytes_max(length));
     if (out)
         end_cell(w, column, json_escape(out, text, length));
