@@ -222,7 +222,7 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder, uint64_t 
     struct rank_file *files = rank_files_make(m, cycle);
     struct rank_work work = {m, folder, files};
     struct workers workers;
-    bool is_new;
+    bool is_new = false;
     enum exit_code code =
         files ? make_folder(folder, &is_new) : verb_output_failed(folder, GPUPROF_NO_MEMORY);
     if (code == EXIT_OK) {
