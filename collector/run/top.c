@@ -367,10 +367,16 @@ static void print_openmetrics(FILE *out, const struct top *t)
 static void top_print(FILE *out, const struct top *t, const struct table_view *view)
 {
     struct table table = {.info = &top_table, .source = t};
-    if (t->own->format == TOP_TEXT)
-        table_print_text(&table, view, out);
-    else
+    struct new_text text;
+    if (t->own->format != TOP_TEXT) {
         (t->own->format == TOP_JSON ? top_print_json : print_openmetrics)(out, t);
+        return;
+    }
+    FILE *stream = new_text_begin(&text);
+    table_print_text(&table, view, stream);
+    char *all = new_text_end(&text, stream);
+    fputs(all + (*all == '\n'), out); /* in a report an empty line comes first */
+    free(all);
 }
 
 /* Prints over the last output on a terminal, to the named file, or one output after another. */

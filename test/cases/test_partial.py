@@ -590,7 +590,7 @@ def test_memory_fails_for_parts(collector, parts):
         result = subprocess.run([collector, "report", "--combine", "part0", "part1", "part2"],
                                 cwd=parts, capture_output=True, text=True, check=False, timeout=60,
                                 env={**environment, "ALLOC_FAULT": str(number)})
-        assert result.returncode in (0, 1), (number, result.returncode, result.stderr)
+        assert result.returncode in (0, 1, 2), (number, result.returncode, result.stderr)
         failed += result.returncode != 0 and bool(result.stderr)
     assert failed > 40
 
@@ -609,8 +609,8 @@ def test_memory_fails_for_a_report(collector, make_stacks, tmp_path, verb, last)
         result = subprocess.run([collector, verb, "--format=json", data], capture_output=True,
                                 text=True, check=False, timeout=60,
                                 env={**environment, "ALLOC_FAULT": str(number)})
-        assert result.returncode in (0, 1), (number, result.returncode, result.stderr)
+        assert result.returncode in (0, 1, 2), (number, result.returncode, result.stderr)
         assert result.returncode == 0 or result.stderr, number
         count = count or int((tmp_path / "count").read_text())
-        failed += result.returncode
+        failed += result.returncode != 0
     assert failed > 9

@@ -211,10 +211,10 @@ def test_damaged_debugging_information(run_verb, make_stacks, frames, tmp_path):
 def test_folder_of_symbols_that_is_not_there(run_verb, make_stacks, tmp_path):
     folder = make_stacks(*TRAIN)
     said = run_verb("flame", folder, "--symbols=/nowhere/at/all", status=2).stderr
-    assert said == ("gpuprof: flame: --symbols: /nowhere/at/all: No such file or directory; name a "
-                    "folder with binaries or debug files, or 'none'\n")
+    assert said == ("gpuprof: flame: --symbols: '/nowhere/at/all' is not a folder with binaries or "
+                    "debug files, nor 'none'\n")
     (tmp_path / "file").write_text("")
-    assert "--symbols: file: Not a directory;" in run_verb("report", folder, "--symbols=file",
+    assert "--symbols: 'file' is not a folder" in run_verb("report", folder, "--symbols=file",
                                                            status=2).stderr
     assert "--symbols:" not in run_verb("flame", folder, "--symbols=none").stderr
 
