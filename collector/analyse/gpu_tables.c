@@ -36,32 +36,32 @@ enum {
 #define HAS(...) __VA_ARGS__
 #define LACKS(...)
 #define IF_ANY(...) __VA_ARGS__, .only = SUMS_BYTES
-#define A_PEAK(...) .shows = SHOWS_VALUE, .of = 0, .doc = "the most that there was at a time"
+#define A_PEAK(...) SHOW(VALUE, 0), .doc = "the most that there was at a time"
 
 /* clang-format off */
 #define NAMED(what) [NAME] = {"name", "name", .shows = SHOWS_KEY, .doc = what}
 #define SHARED                                                                                     \
-    [SHARE] = {"share", "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = SUMS_TOTAL,          \
+    [SHARE] = {"share", "share", COLUMN_SHARE, 7, SHOW(SHARE, SUMS_TOTAL),          \
                .doc = "total as a share of all rows"}
 #define UNSHARED [SHARE] = {"share", "share", COLUMN_SHARE, 7}, [BLANK] = {NULL, "", .width = 7}
 #define NUMBERS(unit, type, total, has)                                                            \
     [TOTAL] = {"total_" unit, "total", type, 12,                                                   \
-               total(.shows = SHOWS_VALUE, .of = SUMS_TOTAL, .doc = "the sum")},                   \
+               total(SHOW(VALUE, SUMS_TOTAL), .doc = "the sum")},                   \
     [INSTANCES] = {"instances", "instances", COLUMN_COUNT, 12, .spare = 2,                         \
-                   has(.shows = SHOWS_VALUE, .of = SUMS_COUNT, .doc = "the number of them")},      \
+                   has(SHOW(VALUE, SUMS_COUNT), .doc = "the number of them")},      \
     [MEAN] = {"mean_" unit, "mean", type, 12, .spare = 1,                                          \
-              has(.shows = SHOWS_MEAN, .of = SUMS_TOTAL, .doc = "the mean")},                      \
+              has(SHOW(MEAN, SUMS_TOTAL), .doc = "the mean")},                      \
     [MEDIAN] = {"median_" unit, "median", type, 12, .spare = 1, .of = SUMS_MAX, .by = SUMS_MIN,    \
                 has(.shows = SHOWS_MEDIAN, .doc = "the median, within 1%")},                       \
     [MIN] = {"min_" unit, "min", type, 12, .spare = 1,                                             \
-             has(.shows = SHOWS_VALUE, .of = SUMS_MIN, .doc = "the smallest")},                    \
+             has(SHOW(VALUE, SUMS_MIN), .doc = "the smallest")},                    \
     [P95] = {"p95_" unit, "p95", type, 12, .spare = 1, .of = SUMS_MAX, .by = SUMS_MIN,             \
              has(.shows = SHOWS_P95, .doc = "the 95th percentile, within 1%")},                    \
     [MAX] = {"max_" unit, "max", type, 12, .spare = 1,                                             \
-             has(.shows = SHOWS_VALUE, .of = SUMS_MAX, .doc = "the largest")}
+             has(SHOW(VALUE, SUMS_MAX), .doc = "the largest")}
 #define BESIDES(size, rate, maker)                                                                 \
     [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 2,                                     \
-               size(.shows = SHOWS_VALUE, .of = SUMS_BYTES, .doc = "bytes copied, set or sent")},  \
+               size(SHOW(VALUE, SUMS_BYTES), .doc = "bytes copied, set or sent")},  \
     [RATE] = {"bandwidth_gb_s", "GB/s", COLUMN_RATE, 9, .spare = 2, .of = SUMS_BYTES,              \
               rate(.shows = SHOWS_RATE, .by = SUMS_TOTAL, .doc = "bytes a second")},               \
     [LAUNCHED_BY] = {"launched_by",                                                                \
@@ -83,7 +83,7 @@ static const struct column launches[COLUMNS] = {
     BESIDES(LACKS, LACKS, LACKS)};
 static const struct column ranges[COLUMNS] = {
     NAMED("the range's text"), UNSHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
-    [RANGE_DOMAIN] = {"domain", .shows = SHOWS_KEY, .of = 1, .doc = "the NVTX domain, if any"},
+    [RANGE_DOMAIN] = {"domain", SHOW(KEY, 1), .doc = "the NVTX domain, if any"},
     BESIDES(IF_ANY, LACKS, LACKS)};
 static const struct column calls[COLUMNS] = {
     NAMED("the kernel, or the direction"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),

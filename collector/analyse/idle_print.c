@@ -253,21 +253,21 @@ const struct analysis idle_host_analysis = {
     .uses = USE_EXPORT, .parts = REPORT_IDLE, .end = end_host};
 
 static const struct column host_columns[] = {
-    {"place", "where", .shows = SHOWS_KEY, .of = KEY_PLACE,
+    {"place", "where", SHOW(KEY, KEY_PLACE),
      .doc = "the line, after the file, the call, or the holder of the lock"},
-    {"cause", "cause", COLUMN_TEXT, 13, .shows = SHOWS_KEY, .of = KEY_CAUSE,
+    {"cause", "cause", COLUMN_TEXT, 13, SHOW(KEY, KEY_CAUSE),
      .doc = "the cause of the idle time, as in the table idle"},
-    {"did", "did", COLUMN_TEXT, 13, .shows = SHOWS_KEY, .of = KEY_DID,
+    {"did", "did", COLUMN_TEXT, 13, SHOW(KEY, KEY_DID),
      .doc = "what the thread did meanwhile, or what it waited for"},
-    {"count", "gaps", COLUMN_COUNT, 9, .shows = SHOWS_VALUE, .of = SUM_GAPS,
+    {"count", "gaps", COLUMN_COUNT, 9, SHOW(VALUE, SUM_GAPS),
      .doc = "the number of gaps; if samples are the source, of gaps with a sample"},
-    {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = SUM_NS,
+    {"total_ns", "total", COLUMN_NS, 12, SHOW(VALUE, SUM_NS),
      .doc = "idle time of the GPUs meanwhile"},
-    {"share", "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = SUM_NS,
+    {"share", "share", COLUMN_SHARE, 7, SHOW(SHARE, SUM_NS),
      .doc = "idle time as a share of all rows"},
-    {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = SUM_LONGEST,
+    {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1, SHOW(VALUE, SUM_LONGEST),
      .doc = "the longest part of one gap"},
-    {"at_ns", "began at", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_MOMENT, .of = SUM_AT,
+    {"at_ns", "began at", COLUMN_NS, 12, .spare = 2, SHOW(MOMENT, SUM_AT),
      .doc = "when that part began"},
 };
 

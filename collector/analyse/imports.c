@@ -96,20 +96,20 @@ static void imports_print_notes(const struct table *t, FILE *out)
 }
 
 static const struct column columns[] = {
-    {"file", "module", .shows = SHOWS_KEY, .of = MODULE, .doc = "the file of the module"},
-    {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU, .where = CPU,
+    {"file", "module", SHOW(KEY, MODULE), .doc = "the file of the module"},
+    {"cpu_ns", "CPU", COLUMN_NS, 12, SHOW(VALUE, CPU), .where = CPU,
      .doc = "CPU time of the module's own code, from samples"},
-    {"cpu_ns_all", "CPU, all", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU_ALL, .where = CPU_ALL,
+    {"cpu_ns_all", "CPU, all", COLUMN_NS, 12, SHOW(VALUE, CPU_ALL), .where = CPU_ALL,
      .doc = "CPU time including the modules that it imports"},
-    {"os_ns", "OS", COLUMN_NS, 12, .spare = 1, .is_filled = true, .shows = SHOWS_VALUE, .of = OS,
-     .where = OS, .doc = "time in system calls that the module's own code made"},
-    {"os_ns_all", "OS, all", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = OS_ALL,
-     .where = OS_ALL, .doc = "time in system calls, including the modules that it imports"},
-    {"gap_ns", "in gaps", COLUMN_NS, 12, .spare = 1, .is_filled = true, .shows = SHOWS_VALUE,
-     .of = GAPS, .where = GAPS,
+    {"os_ns", "OS", COLUMN_NS, 12, .spare = 1, .is_filled = true, SHOW(VALUE, OS), .where = OS,
+     .doc = "time in system calls that the module's own code made"},
+    {"os_ns_all", "OS, all", COLUMN_NS, 12, .is_filled = true, SHOW(VALUE, OS_ALL), .where = OS_ALL,
+     .doc = "time in system calls, including the modules that it imports"},
+    {"gap_ns", "in gaps", COLUMN_NS, 12, .spare = 1, .is_filled = true, SHOW(VALUE, GAPS),
+     .where = GAPS,
      .doc = "time in the module's own code between two CUDA calls, in threads that call CUDA"},
-    {"gap_ns_all", "in gaps, all", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE,
-     .of = GAPS_ALL, .where = GAPS_ALL, .doc = "that time, including the modules that it imports"},
+    {"gap_ns_all", "in gaps, all", COLUMN_NS, 12, .is_filled = true, SHOW(VALUE, GAPS_ALL),
+     .where = GAPS_ALL, .doc = "that time, including the modules that it imports"},
 };
 
 const struct sums_info imports_sums = {

@@ -69,6 +69,9 @@ enum column_shows {
     SHOWS_RECORDED, /* if value 0 is estimated: the recorded count */
 };
 
+/* A column's member initialisers: what it shows of key or value OF. */
+#define SHOW(WHAT, OF) .shows = SHOWS_##WHAT, .of = OF
+
 struct table;
 
 /* What a column of a table of members (struct table_rows) shows by itself. */
