@@ -88,25 +88,15 @@ static void fill_stat(const struct table *t, uint32_t index, struct cell *cells)
     cells[STAT_RATE] = rate_of(r->samples, ns);
 }
 
-static void say_name(const struct step_report *r, FILE *out)
-{
-    const struct kernel_name *name = r->steps.list[0].made_of;
-    bool differs = false;
-    for (uint32_t i = 1; i < r->steps.count && !differs; i++)
-        differs = r->steps.list[i].made_of != name;
-    char *clean = name ? json_line(name->shown) : NULL;
-    fprintf(out, ": %s%s", clean ? clean : "?", differs ? " and others" : "");
-    free(clean);
-}
-
 static void say_definition(const struct step_report *r, FILE *out)
 {
     enum step_kind kind = r->steps.kind;
-    fprintf(out, "%s%s", kind == STEPS_NONE ? "no steps: " : "a step is ",
-            step_kinds[kind].definition);
-    if (kind == STEPS_OPTIMIZER || kind == STEPS_LOADER || kind == STEPS_NAMED)
-        say_name(r, out);
-    fprintf(out, "\n");
+    bool has_name = kind == STEPS_OPTIMIZER || kind == STEPS_LOADER || kind == STEPS_NAMED;
+    const struct kernel_name *name = has_name ? r->steps.list[0].made_of : NULL;
+    char *clean = name ? json_line(name->shown) : NULL;
+    fprintf(out, "%s%s%s%s\n", kind == STEPS_NONE ? "no steps: " : "a step is ",
+            step_kinds[kind].definition, clean ? ": " : "", clean ? clean : "");
+    free(clean);
 }
 
 /* Says how many steps have no parts and phases. */
