@@ -8,7 +8,6 @@
 #include "analyse/report_make.h"
 #include "analyse/step_report.h"
 #include "base/json_text.h"
-#include "base/next_words.h"
 #include "base/text.h"
 #include "read/process.h"
 
@@ -370,15 +369,10 @@ static void phases_before(const struct table *t, FILE *out)
     const struct step_report *r = t->source;
     say_definition(r, out);
     say_blind(r, out);
-    if (knows_phases(r))
-        return;
-    fputs("no phase is known, since these steps have no operators or labels of PyTorch:\n"
-          "  record a PyTorch program with 'gpuprof run --pytorch=names'; in any other program,\n",
-          out);
-    char *next = next_line(r->report->next, "gpuprof report --table=nvtx_sum DATA");
-    fprintf(out, "  name the parts of a step with ranges (gpuprof.h, NVTX): %s\n",
-            next ? next : "?");
-    free(next);
+    if (!knows_phases(r))
+        fputs("no phase is known: record a PyTorch program with 'gpuprof run --pytorch=names';\n"
+              "  any other can name the parts of a step with ranges (--table=nvtx_sum)\n",
+              out);
 }
 
 const struct table_info step_tables[STEP_TABLES] = {
