@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "frame.h"
 #include "symbol/shown_frame.h"
 
@@ -49,8 +49,8 @@ int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack, boo
     uint32_t first = innermost(l, process, stack);
     if (!first)
         return 0;
-    if (!l->wanted && !(l->wanted = calloc(t->frame_count + 1u, sizeof *l->wanted)))
-        return GPUPROF_NO_MEMORY;
+    if (!l->wanted)
+        l->wanted = memory_new(t->frame_count + 1u, sizeof *l->wanted);
     for (uint32_t n = first; n; n = t->frames[n - 1].parent) {
         bool is_own = may_be_own(t, &t->frames[n - 1]);
         l->wanted[n - 1] |= is_own;
@@ -63,13 +63,12 @@ int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack, boo
 
 /* Finds the ways to all frames, not only to requested ones, so that a place's text does not depend
  * on the requests. Callers come before what they called. */
-static int find_ways(struct place_lines *l)
+static void find_ways(struct place_lines *l)
 {
     const struct stack_table *t = l->stacks;
     uint32_t *own =
-        calloc(t->frame_count + 1u, sizeof *own); /* its own frame, or the next outer one */
-    int error = own ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t n = 1; error == 0 && n <= t->frame_count; n++) {
+        memory_new(t->frame_count + 1u, sizeof *own); /* its own frame, or the next outer one */
+    for (uint32_t n = 1; n <= t->frame_count; n++) {
         const struct stack_frame *frame = &t->frames[n - 1];
         struct key key = {frame->process, frame->word, 0};
         uint64_t known = key_map_get(&l->ways, key), ways = known;
@@ -83,19 +82,19 @@ static int find_ways(struct place_lines *l)
                  t->frames[ways - WAYS_ONE - 1].word != t->frames[caller - 1].word)
             ways = WAYS_SEVERAL;
         if (ways != known)
-            error = key_map_set(&l->ways, key, ways);
+            key_map_set(&l->ways, key, ways);
     }
     free(own);
-    return error == GPUPROF_LIMIT ? 0 : error;
 }
 
 int place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder)
 {
     if (!l->wanted)
         return 0;
-    int error = l->has_callers ? find_ways(l) : 0;
-    return error < 0 ? error
-                     : symbols_create(&l->symbols, rec, l->stacks, l->wanted, symbol_folder, true);
+    if (l->has_callers)
+        find_ways(l);
+    l->symbols = symbols_create(rec, l->stacks, l->wanted, symbol_folder, true);
+    return 0;
 }
 
 /* A walk through a stack from its innermost function outwards. */
@@ -175,12 +174,11 @@ static bool find_caller(const struct place_lines *l, struct placing *p,
     return false;
 }
 
-static int label_of(struct place_lines *l, const struct shown_frame *frame, const char **label)
+static const char *label_of(struct place_lines *l, const struct shown_frame *frame)
 {
     uint32_t number = 0;
-    int error = shown_frame_number(&l->shown, frame, &number);
-    *label = number ? shown_frame_of(&l->shown, number)->label : NULL;
-    return error;
+    shown_frame_number(&l->shown, frame, &number);
+    return number ? shown_frame_of(&l->shown, number)->label : NULL;
 }
 
 bool place_frame(const struct place_lines *l, uint32_t process, uint32_t stack,
@@ -206,14 +204,14 @@ int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const ch
     *text = NULL;
     if (!find_line(l, &p, &line))
         return 0;
-    int error = label_of(l, &line, text);
-    if (error == 0 && l->has_callers && find_caller(l, &p, &line, &caller))
-        error = label_of(l, &caller, &called_at);
-    if (error < 0 || !*text || !called_at)
-        return error;
+    *text = label_of(l, &line);
+    if (l->has_callers && find_caller(l, &p, &line, &caller))
+        called_at = label_of(l, &caller);
+    if (!*text || !called_at)
+        return 0;
     free(l->text);
     *text = l->text = text_printf("%s" PLACE_CALLED "%s", *text, called_at);
-    return l->text ? 0 : GPUPROF_NO_MEMORY;
+    return 0;
 }
 
 /* ---- whole stacks as text ---- */
@@ -238,15 +236,13 @@ static char *own_line_text(const struct call_tree *tree, uint32_t node)
         if (has_line) /* as in place_lines.c */
             break;
     }
-    return strdup(call_tree_frame(tree, own ? own : node)->label);
+    return memory_text(call_tree_frame(tree, own ? own : node)->label);
 }
 
 char *stack_text(const struct call_tree *tree, uint32_t node, bool is_json)
 {
     struct new_text text;
     FILE *memory = new_text_begin(&text);
-    if (!memory)
-        return NULL;
     fputs(is_json ? "[" : "", memory);
     for (unsigned i = 0; node; node = call_tree_node(tree, node)->parent, i++) {
         const struct shown_frame *f = call_tree_frame(tree, node);
@@ -267,21 +263,19 @@ int reported_stacks_find(struct survey *survey, const char *symbol_folder,
     const struct stack_table *t = &survey->stacks;
     const struct recorded_stack *stack;
     struct call_tree tree = {0};
-    bool *wanted = calloc(t->frame_count + 1u, sizeof *wanted);
-    if (!wanted)
-        return GPUPROF_NO_MEMORY;
+    bool *wanted = memory_new(t->frame_count + 1u, sizeof *wanted);
     for (uint32_t i = 0; i < count; i++) {
         stack =
             list[i]->stack ? stack_table_stack(t, list[i]->process->index, list[i]->stack) : NULL;
         for (uint32_t n = stack ? stack->frame : 0; n; n = t->frames[n - 1].parent)
             wanted[n - 1] = true;
     }
-    int error = call_tree_init(&tree, survey, wanted, symbol_folder);
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
+    call_tree_init(&tree, survey, wanted, symbol_folder);
+    for (uint32_t i = 0; i < count; i++) {
         struct reported_stack *s = list[i];
         uint32_t node = 0;
         if (s->stack)
-            error = call_tree_stack(&tree, 0, s->process->index, s->stack, NULL, &node);
+            call_tree_stack(&tree, 0, s->process->index, s->stack, NULL, &node);
         if (!node)
             continue;
         s->is_python = is_python(&tree, node);
@@ -291,7 +285,7 @@ int reported_stacks_find(struct survey *survey, const char *symbol_folder,
     }
     call_tree_release(&tree);
     free(wanted);
-    return error;
+    return 0;
 }
 
 void reported_stack_release(struct reported_stack *s)

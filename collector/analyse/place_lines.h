@@ -3,8 +3,7 @@
  * Source lines of places: the innermost line of a stack that is the user's own, in Python, C or
  * C++. Names are looked up only for requested stacks, and only for frames in the user's modules,
  * because lookups are slow. Memory: that of symbols.h, of shown_frame.h for each line, and 65 bytes
- * for each distinct frame of all stacks. Functions that return an int return 0 or
- * GPUPROF_NO_MEMORY.
+ * for each distinct frame of all stacks.
  */
 #ifndef GPUPROF_COLLECTOR_PLACE_LINES_H
 #define GPUPROF_COLLECTOR_PLACE_LINES_H
@@ -68,7 +67,7 @@ int reported_stacks_find(struct survey *survey, const char *symbol_folder,
                          struct reported_stack *const *list, uint32_t count);
 void reported_stack_release(struct reported_stack *s);
 
-/* New text: the frames from `node` outwards, each on a line, or as a JSON list; NULL: no memory. */
+/* New text: the frames from `node` outwards, each on a line, or as a JSON list. */
 char *stack_text(const struct call_tree *tree, uint32_t node, bool is_json);
 
 /* New text: the stack's lines below `title`, which it frees. */

@@ -22,7 +22,8 @@ int call_tree_init(struct call_tree *t, struct survey *survey, const bool *wante
     *t = (struct call_tree){.survey = survey};
     t->nodes_max = call_tree_nodes_max(survey->rec);
     t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
-    return symbols_create(&t->symbols, survey->rec, &survey->stacks, wanted, symbol_folder, false);
+    t->symbols = symbols_create(survey->rec, &survey->stacks, wanted, symbol_folder, false);
+    return 0;
 }
 
 void call_tree_release(struct call_tree *t)
@@ -52,12 +53,10 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
 {
     struct tree_node child = {.parent = parent};
     *node = parent;
-    int error = shown_frame_number(&t->frames, frame, &child.frame);
-    if (error < 0 || !child.frame)
-        return error;
+    shown_frame_number(&t->frames, frame, &child.frame);
+    if (!child.frame)
+        return 0;
     int64_t number = NUMBER_ADD(&t->numbers, &kind, t->nodes, t->count, t->nodes_max, &child);
-    if (number < 0)
-        return (int)number;
     t->left_out += !number;
     *node = number ? (uint32_t)number : parent;
     return 0;
@@ -72,50 +71,47 @@ static bool is_folded(const struct call_tree *t, const struct shown_frame *f)
     return t->only_named && ((is_place && !f->name) || f->kind == SHOWN_ADDRESS);
 }
 
-static int add_shown(struct call_tree *t, const struct shown_frame *frame, uint32_t *node)
+static void add_shown(struct call_tree *t, const struct shown_frame *frame, uint32_t *node)
 {
-    return is_folded(t, frame) ? 0 : call_tree_child(t, *node, frame, node);
+    if (!is_folded(t, frame))
+        call_tree_child(t, *node, frame, node);
 }
 
 /* Adds the function of a frame, then those inlined into it; it called the frame `inner`. */
-static int add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
-                     uint32_t *node)
+static void add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
+                      uint32_t *node)
 {
     uint32_t count, inner_count;
     const struct symbol *found = symbols_of(t->symbols, process, frame, &count),
                         *called = symbols_of(t->symbols, process, inner, &inner_count);
-    int error = 0;
-    for (uint32_t i = count; error == 0 && i-- > 0;) {
+    for (uint32_t i = count; i-- > 0;) {
         const struct symbol *next = i ? &found[i - 1] : called ? &called[inner_count - 1] : NULL;
         struct shown_frame shown = symbols_shown(
             t->symbols, process, frame, found ? &found[i] : NULL, next ? next->function : NULL);
-        error = add_shown(t, &shown, node);
+        add_shown(t, &shown, node);
     }
-    return error;
 }
 
-static int add_stack(struct call_tree *t, const struct recorded_stack *stack, const uint64_t *words,
-                     const struct kernel_name *range, uint32_t *node)
+static void add_stack(struct call_tree *t, const struct recorded_stack *stack,
+                      const uint64_t *words, const struct kernel_name *range, uint32_t *node)
 {
     const struct shown_frame cut = {.kind = SHOWN_CUT}, borrowed = {.kind = SHOWN_BORROWED};
     const struct shown_frame named = {.kind = SHOWN_RANGE, .name = range};
     uint32_t python = 0; /* the innermost Python frame */
-    int error = 0;
     while (python < stack->count && frame_kind(words[python]) != FRAME_PYTHON)
         python++;
     if (stack->flags & STACK_CUT)
-        error = add_shown(t, &cut, node);
-    if (error == 0 && range)
-        error = add_shown(t, &named, node);
+        add_shown(t, &cut, node);
+    if (range)
+        add_shown(t, &named, node);
     t->is_below_python =
         python < stack->count && process_has(t->survey->rec->processes[stack->process], "python");
-    for (uint32_t i = stack->count; error == 0 && i-- > 0;) {
+    for (uint32_t i = stack->count; i-- > 0;) {
         t->is_below_python &= frame_kind(words[i]) != FRAME_PYTHON;
-        error = add_frame(t, stack->process, words[i], i ? words[i - 1] : 0, node);
-        if (error == 0 && i == python && stack->flags & STACK_BORROWED)
-            error = add_shown(t, &borrowed, node);
+        add_frame(t, stack->process, words[i], i ? words[i - 1] : 0, node);
+        if (i == python && stack->flags & STACK_BORROWED)
+            add_shown(t, &borrowed, node);
     }
-    return error;
 }
 
 int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
@@ -138,9 +134,8 @@ int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32
     }
     uint32_t leaf = root;
     stack_table_words(table, recorded, words);
-    int error = add_stack(t, recorded, words, range, &leaf);
+    add_stack(t, recorded, words, range, &leaf);
     *node = leaf;
-    if (error == 0)
-        error = key_map_set(&t->leaves, key, leaf + 1ull);
-    return error == GPUPROF_LIMIT ? 0 : error;
+    key_map_set(&t->leaves, key, leaf + 1ull);
+    return 0;
 }

@@ -43,8 +43,7 @@ struct call_tree {
 uint32_t call_tree_nodes_max(const struct recording *rec);
 
 /*
- * `survey` must stay. `wanted` and `symbol_folder` as in symbols.h. 0, or GPUPROF_NO_MEMORY;
- * call_tree_release in both cases.
+ * `survey` must stay. `wanted` and `symbol_folder` as in symbols.h. Returns 0.
  */
 int call_tree_init(struct call_tree *t, struct survey *survey, const bool *wanted,
                    const char *symbol_folder);
@@ -52,7 +51,7 @@ void call_tree_release(struct call_tree *t);
 
 /*
  * Finds or adds the node of a frame below `parent` (0: a root); beyond the maxima, returns `parent`
- * itself in *node. Returns 0 or GPUPROF_NO_MEMORY.
+ * itself in *node. Returns 0.
  */
 int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
                     uint32_t *node);

@@ -8,6 +8,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "error.h"
 #include "read/process.h"
@@ -26,12 +27,10 @@ int stack_costs_init(struct stack_costs *s, struct walk *walk)
     struct recording *rec = walk->rec;
     *s = (struct stack_costs){.rec = rec, .walk = walk, .names = {.plain = true}};
     s->rows_max = call_tree_nodes_max(rec);
-    s->stackless = calloc(rec->count + 1u, sizeof *s->stackless);
-    s->roots = calloc(rec->count + rec->thread_count + 1u, sizeof *s->roots);
-    s->pythonic = calloc(rec->count + 1u, sizeof *s->pythonic);
-    s->open = calloc(rec->thread_count + 1u, sizeof *s->open);
-    if (!s->stackless || !s->roots || !s->pythonic || !s->open)
-        return GPUPROF_NO_MEMORY;
+    s->stackless = memory_new(rec->count + 1u, sizeof *s->stackless);
+    s->roots = memory_new(rec->count + rec->thread_count + 1u, sizeof *s->roots);
+    s->pythonic = memory_new(rec->count + 1u, sizeof *s->pythonic);
+    s->open = memory_new(rec->thread_count + 1u, sizeof *s->open);
     for (uint32_t i = 0; i < rec->count; i++)
         s->pythonic[i] = process_has(rec->processes[i], "python");
     return 0;
@@ -63,8 +62,8 @@ static bool reports_range(const struct stack_costs *s, const struct stack_row *r
     return s->pythonic[row->process] && !(stack && stack_table_has_python(table, stack));
 }
 
-/* Finds or adds the row. Returns its number; 0: it counts as without a stack; or an error. */
-static int64_t number_of_row(struct stack_costs *s, struct stack_row *wanted)
+/* Finds or adds the row. Returns its number; 0: it counts as without a stack. */
+static uint32_t number_of_row(struct stack_costs *s, struct stack_row *wanted)
 {
     if (!wanted->stack)
         return 0;
@@ -73,20 +72,18 @@ static int64_t number_of_row(struct stack_costs *s, struct stack_row *wanted)
     int64_t number =
         NUMBER_ADD(&s->row_numbers, &row_kind, s->rows, s->row_count, s->rows_max, wanted);
     s->left_out += !number;
-    return number;
+    return (uint32_t)number;
 }
 
-static struct stack_cost *numbered(struct stack_costs *s, int64_t number, uint32_t process)
+static struct stack_cost *numbered(struct stack_costs *s, uint32_t number, uint32_t process)
 {
     return number ? &s->rows[number - 1].cost : &s->stackless[process];
 }
 
-/* The cost of the row, which is added if needed; NULL: an error in *error. */
-static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *wanted, int *error)
+/* The cost of the row, which is added if needed; a view. */
+static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *wanted)
 {
-    int64_t number = number_of_row(s, wanted);
-    *error = number < 0 ? (int)number : *error;
-    return number < 0 ? NULL : numbered(s, number, wanted->process);
+    return numbered(s, number_of_row(s, wanted), wanted->process);
 }
 
 /* ---- waits ---- */
@@ -107,42 +104,36 @@ static void shorten(struct stack_costs *s, const struct open_wait *wait, uint32_
         cost->waited_ns -= ns < cost->waited_ns ? ns : cost->waited_ns;
 }
 
-static int add_wait(struct stack_costs *s, struct stack_row *row, uint64_t ns, uint32_t *place)
+/* Returns the number of its row. */
+static uint32_t add_wait(struct stack_costs *s, struct stack_row *row, uint64_t ns)
 {
-    int64_t number = number_of_row(s, row);
-    if (number < 0)
-        return (int)number;
+    uint32_t number = number_of_row(s, row);
     struct stack_cost *cost = numbered(s, number, row->process);
     cost->waits++;
     cost->waited_ns += ns;
-    *place = (uint32_t)number;
-    return 0;
+    return number;
 }
 
 /* Takes a system call, or a wait for the GIL. */
-static int stack_costs_take_wait(struct stack_costs *s, const struct slice *slice)
+static void stack_costs_take_wait(struct stack_costs *s, const struct slice *slice)
 {
     const struct event *e = &slice->event;
     const struct record *r = e->record;
     uint64_t ns = e->end_ns - e->begin_ns;
-    uint32_t number;
     struct stack_row row = {.process = e->process->index,
                             .thread = s->split_threads ? e->thread->index : 0,
                             .stack = r->stack_id,
                             .function = STACK_WAITED,
                             .work = {r->type, r->code}};
     if (r->type == RECORD_GIL && r->code != GIL_WAITED && r->code != GIL_STOPPED)
-        return 0;
-    int error = add_wait(s, &row, ns, &number);
-    if (error < 0)
-        return error;
+        return;
+    uint32_t number = add_wait(s, &row, ns);
     const struct open_wait *around = open_wait(s, e->thread, e->begin_ns);
     if (around)
         shorten(s, around, row.process,
                 ns < around->end_ns - e->begin_ns ? ns : around->end_ns - e->begin_ns);
     if (e->end_ns > s->open[e->thread->index].end_ns)
         s->open[e->thread->index] = (struct open_wait){e->end_ns, number};
-    return 0;
 }
 
 /* The thread index for a row; UINT32_MAX if the thread recorded nothing itself. */
@@ -152,46 +143,41 @@ static uint32_t sampled_thread(const struct stack_costs *s, const struct host_sa
 }
 
 /* Counts a sample of a waiting thread, unless a record has the same wait. */
-static int take_look(struct stack_costs *s, const struct slice *slice,
-                     const struct host_sample *sample)
+static void take_look(struct stack_costs *s, const struct slice *slice,
+                      const struct host_sample *sample)
 {
-    uint32_t process = slice->event.process->index, number;
+    uint32_t process = slice->event.process->index;
     bool waits = sample->holder || sample->syscall >= 0 || (sample->state && sample->state != 'R');
     struct stack_row row = {.process = process,
                             .thread = sampled_thread(s, sample),
                             .stack = sample->stack,
                             .function = STACK_WAITED,
                             .work = {RECORD_SAMPLE, sample->holder != 0}};
-    return waits && !open_wait(s, sample->thread, sample->at_ns)
-               ? add_wait(s, &row, sample->ns, &number)
-               : 0;
+    if (waits && !open_wait(s, sample->thread, sample->at_ns))
+        add_wait(s, &row, sample->ns);
 }
 
 /* Counts a sample. stack_costs_add_row decides later whether its time was Python's. */
-static int stack_costs_take_sample(struct stack_costs *s, const struct slice *slice)
+static void stack_costs_take_sample(struct stack_costs *s, const struct slice *slice)
 {
     struct host_sample sample;
-    int error = 0;
     if (!host_sample(slice, &sample))
-        return 0;
+        return;
     if (s->has_waits && !sample.is_cpu)
-        error = take_look(s, slice, &sample);
+        take_look(s, slice, &sample);
     else if (s->has_waits)
         shorten(s, open_wait(s, sample.thread, sample.at_ns), slice->event.process->index,
                 sample.ns);
-    if (error < 0 || !s->has_samples || !sample.is_cpu)
-        return error;
+    if (!s->has_samples || !sample.is_cpu)
+        return;
     struct stack_row row = {.process = slice->event.process->index,
                             .thread = sampled_thread(s, &sample),
                             .stack = sample.stack,
                             .function = STACK_SAMPLED};
-    struct stack_cost *cost = cost_of_row(s, &row, &error);
-    if (!cost)
-        return error;
+    struct stack_cost *cost = cost_of_row(s, &row);
     cost->samples += sample.count;
     cost->cpu_ns += sample.ns;
     cost->time_ns[HOST_SYSTEM] += sample.in_kernel ? sample.ns : 0;
-    return 0;
 }
 
 static int stack_costs_take_slice(void *context, const struct slice *slice)
@@ -199,11 +185,10 @@ static int stack_costs_take_slice(void *context, const struct slice *slice)
     struct stack_costs *s = context;
     const struct event *e = &slice->event;
     const struct record *r = e->record;
-    int error = 0;
     if (r->type == RECORD_SAMPLE)
-        return stack_costs_take_sample(s, slice);
+        stack_costs_take_sample(s, slice);
     if ((r->type == RECORD_OS_CALL || r->type == RECORD_GIL) && s->has_waits)
-        return stack_costs_take_wait(s, slice);
+        stack_costs_take_wait(s, slice);
     if (r->type != RECORD_CALL || r->flags & RECORD_NESTED)
         return 0;
     uint32_t stack = walk_stack(slice);
@@ -214,9 +199,7 @@ static int stack_costs_take_slice(void *context, const struct slice *slice)
                             .function = e->function->index,
                             .range = range ? range->text : NULL};
     uint64_t weight = r->weight > 1 ? r->weight : 1;
-    struct stack_cost *cost = cost_of_row(s, &row, &error);
-    if (!cost)
-        return error;
+    struct stack_cost *cost = cost_of_row(s, &row);
     uint64_t ns = e->end_ns - e->begin_ns;
     cost->calls += weight;
     cost->host_ns += ns * weight;
@@ -258,9 +241,9 @@ static int stack_costs_take_work(void *context, const struct slice *slice)
         if (s->split_work)
             describe_work(&row, e->record);
     }
-    struct stack_cost *cost = error < 0 ? NULL : cost_of_row(s, &row, &error);
-    if (!cost)
+    if (error < 0)
         return error;
+    struct stack_cost *cost = cost_of_row(s, &row);
     cost->works++;
     cost->gpu_ns += e->end_ns - e->begin_ns;
     return 0;
@@ -277,55 +260,51 @@ struct consumer stack_costs_consumer(struct stack_costs *s)
 /* ---- tree, after the walk -------------------------------------------------------------------- */
 
 /* Finds or adds a node with a name that was not recorded. */
-static int named_child(struct stack_costs *s, uint32_t parent, enum shown_kind kind,
-                       const char *name, uint32_t *node)
+static uint32_t named_child(struct stack_costs *s, uint32_t parent, enum shown_kind kind,
+                            const char *name)
 {
     struct shown_frame frame = {.kind = kind};
-    int error = kernel_name_intern(&s->names, (const uint8_t *)name, strlen(name), &frame.name);
-    return error < 0 ? error : call_tree_child(&s->tree, parent, &frame, node);
+    uint32_t node;
+    kernel_name_intern(&s->names, (const uint8_t *)name, strlen(name), &frame.name);
+    call_tree_child(&s->tree, parent, &frame, &node);
+    return node;
 }
 
 /* The node above the stacks of that thread; 0: none. */
-static int root_of(struct stack_costs *s, const struct process *p, uint32_t thread, uint32_t *node)
+static uint32_t root_of(struct stack_costs *s, const struct process *p, uint32_t thread)
 {
     char title[TITLE_BYTES];
-    uint32_t *root = &s->roots[p->index];
-    *node = 0;
+    uint32_t *root = &s->roots[p->index], node;
     if (!s->split_processes)
         return 0;
-    int error = 0;
     if (!*root) {
         if (s->merges_ranks)
             process_program(p, title, sizeof title);
         else
             process_title(p, true, title, sizeof title);
-        error = named_child(s, 0, SHOWN_PROCESS, title, root);
+        *root = named_child(s, 0, SHOWN_PROCESS, title);
     }
-    *node = *root;
+    node = *root;
     const struct thread *t =
         s->split_threads && thread != UINT32_MAX ? process_thread(p, thread) : NULL;
-    if (error < 0 || !t || !t->number)
-        return error;
+    if (!t || !t->number)
+        return node;
     root = &s->roots[s->rec->count + thread];
     if (!*root) {
         if (s->merges_ranks)
             snprintf(title, sizeof title, "%s", t->name[0] ? t->name : "thread");
         else
             snprintf(title, sizeof title, "%s (thread %u)", t->name, t->tid);
-        error = named_child(s, *node, SHOWN_THREAD, title, root);
+        *root = named_child(s, node, SHOWN_THREAD, title);
     }
-    *node = *root;
-    return error;
+    return *root;
 }
 
-/* The cost of a node; NULL: an error in *error. */
-static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node, int *error)
+static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node)
 {
     uint32_t *number = &s->tree.nodes[node - 1].cost;
     if (!*number) {
-        *error = ARRAY_PUSH(s->costs, s->cost_count, NULL);
-        if (*error < 0)
-            return NULL;
+        ARRAY_PUSH(s->costs, s->cost_count, NULL);
         *number = s->cost_count;
     }
     return &s->costs[*number - 1];
@@ -343,64 +322,59 @@ static const char *wait_title(const struct stack_costs *s, const struct stack_ro
 }
 
 /* Adds a node for work below its call, or for the cause of a wait. */
-static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *node)
+static uint32_t split(struct stack_costs *s, const struct stack_row *row, uint32_t node)
 {
     char title[GPU_TITLE_BYTES];
     struct shown_frame frame = {.kind = SHOWN_WORK};
     switch (row->work[0]) {
     case RECORD_KERNEL:
         frame.name = walk_kernel(s->walk, s->rec->processes[row->process], row->work[1]);
-        if (frame.name)
-            return call_tree_child(&s->tree, *node, &frame, node);
+        if (frame.name) {
+            call_tree_child(&s->tree, node, &frame, &node);
+            return node;
+        }
         snprintf(title, sizeof title, "kernel %llu", (unsigned long long)row->work[1]);
         break;
     case RECORD_COPY: copy_title(row->work[1], row->work[2], row->work[3], title); break;
     case RECORD_SET: set_title(row->work[1], title); break;
     case RECORD_OS_CALL:
     case RECORD_GIL:
-    case RECORD_SAMPLE: return named_child(s, *node, SHOWN_CALL, wait_title(s, row, title), node);
+    case RECORD_SAMPLE: return named_child(s, node, SHOWN_CALL, wait_title(s, row, title));
     default:
         snprintf(title, sizeof title, "CUDA graph %llu", (unsigned long long)row->work[1]);
         break;
     }
-    return named_child(s, *node, SHOWN_WORK, title, node);
+    return named_child(s, node, SHOWN_WORK, title);
 }
 
 /* Adds a row to its node. */
-static int stack_costs_add_row(struct stack_costs *s, struct stack_row *row)
+static void stack_costs_add_row(struct stack_costs *s, struct stack_row *row)
 {
     bool is_sampled = row->function == STACK_SAMPLED, is_wait = row->function == STACK_WAITED;
     const struct function_table *functions = &s->rec->reader.functions;
     const char *function =
         row->function < functions->count ? functions->functions[row->function]->name : "?";
-    uint32_t root, node = 0;
-    int error = root_of(s, s->rec->processes[row->process], row->thread, &root);
-    if (error == 0)
-        error = call_tree_stack(&s->tree, root, row->process, row->stack, row->range, &node);
-    if (error == 0 && node && !is_sampled && !is_wait)
-        error = named_child(s, node, SHOWN_CALL, function, &node);
-    if (error == 0 && node && row->work[0])
-        error = split(s, row, &node);
+    uint32_t node = 0, root = root_of(s, s->rec->processes[row->process], row->thread);
+    call_tree_stack(&s->tree, root, row->process, row->stack, row->range, &node);
+    if (node && !is_sampled && !is_wait)
+        node = named_child(s, node, SHOWN_CALL, function);
+    if (node && row->work[0])
+        node = split(s, row, node);
     if (is_sampled)
         row->cost.time_ns[host_time_of(&s->walk->survey.stacks, row->process, row->stack, false)] +=
             row->cost.cpu_ns - row->cost.time_ns[HOST_SYSTEM];
-    struct stack_cost *cost = error < 0 ? NULL
-                              : node    ? cost_at(s, node, &error)
-                                        : &s->stackless[row->process];
-    if (cost)
-        stack_cost_add(cost, &row->cost);
-    return error;
+    stack_cost_add(node ? cost_at(s, node) : &s->stackless[row->process], &row->cost);
 }
 
 int stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
 {
-    int error = call_tree_init(&s->tree, &s->walk->survey, NULL, symbol_folder);
+    call_tree_init(&s->tree, &s->walk->survey, NULL, symbol_folder);
     s->tree.only_own = s->only_own;
     s->tree.only_named = s->only_named;
-    for (uint32_t i = 0; error == 0 && i < s->row_count; i++)
-        error = stack_costs_add_row(s, &s->rows[i]);
+    for (uint32_t i = 0; i < s->row_count; i++)
+        stack_costs_add_row(s, &s->rows[i]);
     s->tree.left_out += s->left_out;
-    return error;
+    return 0;
 }
 
 struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node)
@@ -439,18 +413,14 @@ struct stack_cost stack_costs_without(const struct stack_costs *s)
 int stack_costs_show_stackless(struct stack_costs *s)
 {
     const struct shown_frame frame = {.kind = SHOWN_STACKLESS};
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < s->rec->count; i++) {
-        uint32_t node;
+    for (uint32_t i = 0; i < s->rec->count; i++) {
         const struct stack_cost *cost = &s->stackless[i];
         if (!cost->calls && !cost->works && !cost->samples && !cost->waits)
             continue;
-        error = root_of(s, s->rec->processes[i], UINT32_MAX, &node);
-        if (error == 0)
-            error = call_tree_child(&s->tree, node, &frame, &node);
-        struct stack_cost *its = error == 0 && node ? cost_at(s, node, &error) : NULL;
-        if (its)
-            stack_cost_add(its, cost);
+        uint32_t node = root_of(s, s->rec->processes[i], UINT32_MAX);
+        call_tree_child(&s->tree, node, &frame, &node);
+        if (node)
+            stack_cost_add(cost_at(s, node), cost);
     }
-    return error;
+    return 0;
 }

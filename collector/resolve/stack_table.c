@@ -72,8 +72,8 @@ void stack_table_release(struct stack_table *t)
     number_set_release(&t->frame_numbers);
 }
 
-/* Returns 1, 0 if there is no room, or GPUPROF_NO_MEMORY. */
-static int take_module(struct stack_table *t, struct key key, const struct record *r)
+/* Returns whether there is room. */
+static bool take_module(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t bytes = stack_record_first_bytes(r) + 1;
     uint32_t id_bytes = is_build_id(r->bytes, bytes - 1) ? bytes - 1 : 0;
@@ -87,62 +87,54 @@ static int take_module(struct stack_table *t, struct key key, const struct recor
                                       (const char *)r->bytes);
         path = (const uint8_t *)stand_in;
     }
-    int error = kernel_name_intern(&t->texts, path, path_bytes, &m.path);
-    if (error == 0 && id_bytes)
-        error = kernel_name_intern(&t->texts, r->bytes, id_bytes, &m.build_id);
-    if (error == 0)
-        error =
-            KEY_MAP_ITEM(&t->modules_of, key, t->modules, t->module_count, UINT32_MAX, &m, &number);
-    return error < 0 ? error : number > 0;
+    kernel_name_intern(&t->texts, path, path_bytes, &m.path);
+    if (id_bytes)
+        kernel_name_intern(&t->texts, r->bytes, id_bytes, &m.build_id);
+    KEY_MAP_ITEM(&t->modules_of, key, t->modules, t->module_count, UINT32_MAX, &m, &number);
+    return number > 0;
 }
 
-static int take_place(struct stack_table *t, struct key key, const struct record *r)
+static bool take_place(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t file_bytes = stack_record_first_bytes(r);
     uint64_t line = record_arg(r, PYTHON_LINE);
     struct stack_place p = {.line = line <= INT32_MAX ? (uint32_t)line : 0};
     uint32_t number;
-    int error = kernel_name_intern(&t->texts, r->bytes, file_bytes, &p.file);
-    if (error == 0)
-        error = kernel_name_intern(&t->texts, r->bytes + file_bytes + 1,
-                                   r->byte_count - file_bytes - 1, &p.function);
-    if (error == 0)
-        error =
-            KEY_MAP_ITEM(&t->places_of, key, t->places, t->place_count, UINT32_MAX, &p, &number);
-    return error < 0 ? error : number > 0;
+    kernel_name_intern(&t->texts, r->bytes, file_bytes, &p.file);
+    kernel_name_intern(&t->texts, r->bytes + file_bytes + 1, r->byte_count - file_bytes - 1,
+                       &p.function);
+    KEY_MAP_ITEM(&t->places_of, key, t->places, t->place_count, UINT32_MAX, &p, &number);
+    return number > 0;
 }
 
 static const struct number_kind frame_kind_of = NUMBER_KEY(struct stack_frame, process);
 
-/* Adds the frame that *frame called and stores its number there. 1, 0: no room, or an error. */
-static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)
+/* Adds the frame that *frame called and stores its number there. Returns whether there is room. */
+static bool add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)
 {
     struct stack_frame inner = {.word = word, .parent = *frame, .process = process};
     int64_t number = NUMBER_ADD(&t->frame_numbers, &frame_kind_of, t->frames, t->frame_count,
                                 t->frames_max, &inner);
-    if (number > 0)
+    if (number)
         *frame = (uint32_t)number;
-    return number < 0 ? (int)number : number > 0;
+    return number;
 }
 
-static int stack_table_take_stack(struct stack_table *t, struct key key, const struct record *r)
+static bool stack_table_take_stack(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t count = r->byte_count / 8;
     if (t->stacks_of.count == t->stacks_of.count_max)
-        return 0;
+        return false;
     uint32_t frame = 0;
-    for (uint32_t i = count; i > 0; i--) {
-        int more = add_frame(t, (uint32_t)key.a, load_u64(r->bytes + 8 * (i - 1)), &frame);
-        if (more <= 0)
-            return more;
-    }
+    for (uint32_t i = count; i > 0; i--)
+        if (!add_frame(t, (uint32_t)key.a, load_u64(r->bytes + 8 * (i - 1)), &frame))
+            return false;
     struct recorded_stack stack = {.frame = frame,
                                    .count = count,
                                    .flags = (uint32_t)record_arg(r, STACK_FLAGS),
                                    .process = (uint32_t)key.a};
-    int error =
-        KEY_MAP_ITEM(&t->stacks_of, key, t->stacks, t->stack_count, UINT32_MAX, &stack, &frame);
-    return error < 0 ? error : 1;
+    KEY_MAP_ITEM(&t->stacks_of, key, t->stacks, t->stack_count, UINT32_MAX, &stack, &frame);
+    return true;
 }
 
 uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
@@ -173,11 +165,11 @@ int stack_table_take(struct stack_table *t, const struct event *e)
     /* The first record of a number counts; later ones change nothing. */
     if (!stack_record_is_good(r) || key_map_get(map, key))
         return 0;
-    int taken = r->type == RECORD_MODULE   ? take_module(t, key, r)
-                : r->type == RECORD_PYTHON ? take_place(t, key, r)
-                                           : stack_table_take_stack(t, key, r);
-    t->left_out += taken == 0;
-    return taken < 0 ? taken : 0;
+    bool is_taken = r->type == RECORD_MODULE   ? take_module(t, key, r)
+                    : r->type == RECORD_PYTHON ? take_place(t, key, r)
+                                               : stack_table_take_stack(t, key, r);
+    t->left_out += !is_taken;
+    return 0;
 }
 
 const struct recorded_stack *stack_table_stack(const struct stack_table *t, uint32_t process,

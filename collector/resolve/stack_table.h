@@ -84,7 +84,7 @@ struct stack_table {
 void stack_table_init(struct stack_table *t, uint64_t bytes);
 void stack_table_release(struct stack_table *t);
 
-/* Takes a MODULE, PYTHON or STACK record; ignores invalid ones. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Takes a MODULE, PYTHON or STACK record; ignores invalid ones. Returns 0. */
 int stack_table_take(struct stack_table *t, const struct event *e);
 
 /* Writes the stack's frames, innermost first. Returns their number. */

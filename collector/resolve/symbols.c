@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/moment.h"
 #include "base/options.h"
@@ -138,29 +139,24 @@ static void look_up_aside(void *result, void *context)
 
 /* ---- the parent process ---------------------------------------------------------------------- */
 
-static int take_symbol(struct symbols *s, const struct object *o, char *const texts[3])
+static void take_symbol(struct symbols *s, const struct object *o, char *const texts[3])
 {
     unsigned place, inlined, line;
     if (sscanf(texts[0], "%u %u %u", &place, &inlined, &line) != 3 ||
         place - o->first >= o->count || s->symbol_count == SYMBOLS_MAX) {
         s->left_out++;
-        return 0;
+        return;
     }
     struct address *address = &s->addresses[place];
     struct symbol symbol = {.inlined = inlined != 0, .line = line};
     const uint8_t *function = (const uint8_t *)texts[1], *file = (const uint8_t *)texts[2];
-    int error = 0;
     if (*function)
-        error = kernel_name_intern(&s->names, function, strlen(texts[1]), &symbol.function);
-    if (error == 0 && *file)
-        error = kernel_name_intern(&s->files, file, strlen(texts[2]), &symbol.file);
-    if (error == 0)
-        error = ARRAY_PUSH(s->symbols, s->symbol_count, &symbol);
-    if (error < 0)
-        return error;
+        kernel_name_intern(&s->names, function, strlen(texts[1]), &symbol.function);
+    if (*file)
+        kernel_name_intern(&s->files, file, strlen(texts[2]), &symbol.file);
+    ARRAY_PUSH(s->symbols, s->symbol_count, &symbol);
     if (!address->count++)
         address->first = s->symbol_count - 1;
-    return 0;
 }
 
 /* Counts waits without a result, and stops asking debuginfod after too long. */
@@ -177,22 +173,20 @@ static void count_wait(struct symbols *s, double wait_s, bool has_dwarf)
             s->vain_s);
 }
 
-/* Reads the complete answers. Returns 0 or GPUPROF_NO_MEMORY. */
-static int take_answers(struct symbols *s, const struct object *o, FILE *from)
+/* Reads the complete answers. */
+static void take_answers(struct symbols *s, const struct object *o, FILE *from)
 {
     char *texts[3] = {NULL};
     size_t rooms[3] = {0};
-    int error = 0;
-    for (unsigned i = 0; error == 0 && getdelim(&texts[i], &rooms[i], '\0', from) > 0;
-         i = (i + 1) % 3)
-        error = i == 2 && !feof(from) ? take_symbol(s, o, texts) : 0;
+    for (unsigned i = 0; getdelim(&texts[i], &rooms[i], '\0', from) > 0; i = (i + 1) % 3)
+        if (i == 2 && !feof(from))
+            take_symbol(s, o, texts);
     for (unsigned i = 0; i < 3; i++)
         free(texts[i]);
-    return error;
 }
 
-/* Looks up one file in a child process. Returns 0 or GPUPROF_NO_MEMORY. */
-static int symbols_look_up(struct symbols *s, struct object *o, const struct elf_request *request)
+/* Looks up one file in a child process. */
+static void symbols_look_up(struct symbols *s, struct object *o, const struct elf_request *request)
 {
     int fd = memfd_create("symbols", MFD_CLOEXEC);
     struct looking_up l = {.s = s, .o = o, .request = request};
@@ -204,11 +198,10 @@ static int symbols_look_up(struct symbols *s, struct object *o, const struct elf
     if (found.wait_s >= 0)
         count_wait(s, found.wait_s, found.has_dwarf);
     if (!l.answers)
-        return 0;
+        return;
     rewind(l.answers);
-    int error = take_answers(s, o, l.answers);
+    take_answers(s, o, l.answers);
     fclose(l.answers);
-    return error;
 }
 
 /* "FOLDER/.build-id/ab/cdef.debug" */
@@ -223,7 +216,7 @@ static unsigned list_paths(const struct symbols *s, const struct object *o, char
     const char *path = o->path->raw, *id = o->build_id ? o->build_id->raw : NULL;
     bool is_absolute = path[0] == '/', is_below = is_absolute && s->folder;
     char *const all[PATHS_MAX] = {
-        is_absolute ? strdup(path) : NULL,
+        is_absolute ? memory_text(path) : NULL,
         is_below ? text_printf("%s/%s", s->folder, path + 1) : NULL,
         is_below ? text_printf("%s/%s", s->folder, strrchr(path, '/') + 1) : NULL,
         build_id_path(s->folder, id, ""),
@@ -238,22 +231,20 @@ static unsigned list_paths(const struct symbols *s, const struct object *o, char
 }
 
 /* Notes the files that affect the result: these, and those that libdwfl tries beside the path. */
-static int note_files(struct recording *rec, const char *path, char *const *paths, unsigned count)
+static void note_files(struct recording *rec, const char *path, char *const *paths, unsigned count)
 {
-    int folder = (int)(strrchr(path, '/') - path), error = 0;
+    int folder = (int)(strrchr(path, '/') - path);
     char *const beside[] = {text_printf("%s.debug", path), text_printf("%.*s/.debug", folder, path),
                             text_printf("/usr/lib/debug%.*s", folder, path)};
-    for (unsigned i = 0; error == 0 && i < count; i++)
-        error = recording_note_file(rec, paths[i]);
+    for (unsigned i = 0; i < count; i++)
+        recording_note_file(rec, paths[i]);
     for (unsigned i = 0; i < sizeof beside / sizeof beside[0]; i++) {
-        if (error == 0)
-            error = beside[i] ? recording_note_file(rec, beside[i]) : GPUPROF_NO_MEMORY;
+        recording_note_file(rec, beside[i]);
         free(beside[i]);
     }
-    return error;
 }
 
-static int look_up_object(struct symbols *s, struct object *o, const char *debug_path)
+static void look_up_object(struct symbols *s, struct object *o, const char *debug_path)
 {
     uint8_t build_id[BUILD_ID_MAX];
     char *paths[PATHS_MAX];
@@ -268,14 +259,12 @@ static int look_up_object(struct symbols *s, struct object *o, const char *debug
     bool possible = o->build_id && s->asks_debuginfod;
     for (unsigned i = 0; i < request.path_count && !possible; i++)
         possible = access(request.paths[i], R_OK) == 0;
-    int error = 0;
     if (o->path->raw[0] == '/')
-        error = note_files(s->rec, o->path->raw, paths, request.path_count);
-    if (possible && error == 0)
-        error = symbols_look_up(s, o, &request);
+        note_files(s->rec, o->path->raw, paths, request.path_count);
+    if (possible)
+        symbols_look_up(s, o, &request);
     for (unsigned i = 0; i < request.path_count; i++)
         free(paths[i]);
-    return error;
 }
 
 /* Whether this was reported before, for other stacks of the same recording. */
@@ -330,14 +319,15 @@ static void symbols_say(const struct symbols *s, struct key_map *said)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static int add_object(struct symbols *s, const struct stack_module *m, uint32_t *object)
+/* Returns the index + 1 of the module's object; 0: none. */
+static uint32_t add_object(struct symbols *s, const struct stack_module *m)
 {
     struct key key = {(uintptr_t)m->path, (uintptr_t)m->build_id, 0};
     struct object made = {.path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
-    *object = 0;
-    return m->path ? KEY_MAP_ITEM(&s->object_of, key, s->objects, s->object_count, UINT32_MAX,
-                                  &made, object)
-                   : 0;
+    uint32_t object = 0;
+    if (m->path)
+        KEY_MAP_ITEM(&s->object_of, key, s->objects, s->object_count, UINT32_MAX, &made, &object);
+    return object;
 }
 
 /* The index + 1 of the object of the frame's module; 0: none. */
@@ -362,27 +352,24 @@ static int compare_addresses(const void *left, const void *right)
 
 static const struct number_kind address_kind = NUMBER_KEY(struct address, object);
 
-static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
+static void add_address(struct symbols *s, uint32_t process, uint64_t frame)
 {
     uint32_t object = object_of(s, process, frame);
     struct address made = {.object = object - 1, .offset = offset_of(frame)};
-    if (!object)
-        return 0;
-    int64_t number = NUMBER_ADD(&s->numbers, &address_kind, s->addresses, s->address_count,
-                                SYMBOL_ADDRESSES_MAX, &made);
-    s->left_out += !number;
-    return number < 0 ? (int)number : 0;
+    if (object)
+        s->left_out += !NUMBER_ADD(&s->numbers, &address_kind, s->addresses, s->address_count,
+                                   SYMBOL_ADDRESSES_MAX, &made);
 }
 
-static int collect(struct symbols *s, const bool *wanted)
+static void collect(struct symbols *s, const bool *wanted)
 {
     const struct stack_table *t = s->table;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < t->module_count; i++)
-        error = add_object(s, &t->modules[i], &s->module_objects[i]);
-    for (uint32_t i = 0; error == 0 && i < t->frame_count; i++)
+    s->module_objects = memory_new(t->module_count + 1u, sizeof *s->module_objects);
+    for (uint32_t i = 0; i < t->module_count; i++)
+        s->module_objects[i] = add_object(s, &t->modules[i]);
+    for (uint32_t i = 0; i < t->frame_count; i++)
         if (frame_kind(t->frames[i].word) == FRAME_MODULE && (!wanted || wanted[i]))
-            error = add_address(s, t->frames[i].process, t->frames[i].word);
+            add_address(s, t->frames[i].process, t->frames[i].word);
     ARRAY_SORT(s->addresses, s->address_count, compare_addresses);
     number_set_release(&s->numbers);
     for (uint32_t i = 0; i < s->address_count; i++) {
@@ -390,19 +377,17 @@ static int collect(struct symbols *s, const bool *wanted)
         if (!o->count++)
             o->first = i;
     }
-    return error;
 }
 
-static int symbols_resolve(struct symbols *s)
+static void symbols_resolve(struct symbols *s)
 {
     char *debug_path = s->folder
                            ? text_printf(DEBUG_FOLDERS ":%s:%s/usr/lib/debug", s->folder, s->folder)
-                           : strdup(DEBUG_FOLDERS);
-    int error = debug_path ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && i < s->object_count; i++)
-        error = s->objects[i].count ? look_up_object(s, &s->objects[i], debug_path) : 0;
+                           : memory_text(DEBUG_FOLDERS);
+    for (uint32_t i = 0; i < s->object_count; i++)
+        if (s->objects[i].count)
+            look_up_object(s, &s->objects[i], debug_path);
     free(debug_path);
-    return error;
 }
 
 /* Reads from the environment whether to ask debuginfod, and the time limit. */
@@ -415,31 +400,27 @@ static void prepare_debuginfod(struct symbols *s)
         seconds > 0 && seconds < DEBUGINFOD_SECONDS_MAX ? (unsigned)seconds : DEBUGINFOD_SECONDS;
 }
 
-int symbols_create(struct symbols **made, struct recording *rec, const struct stack_table *table,
-                   const bool *wanted, const char *folder, bool is_casual)
+struct symbols *symbols_create(struct recording *rec, const struct stack_table *table,
+                               const bool *wanted, const char *folder, bool is_casual)
 {
-    struct symbols *s = *made = calloc(1, sizeof *s);
-    if (!s)
-        return GPUPROF_NO_MEMORY;
+    struct symbols *s = memory_new(1, sizeof *s);
     s->rec = rec;
     s->table = table;
     s->files.plain = true;
     if (folder && strcmp(folder, SYMBOLS_OFF) == 0)
-        return 0;
+        return s;
     /* libdwfl looks for debug files in absolute folders only. */
     char *absolute = folder ? realpath(folder, NULL) : NULL;
     s->asked = folder;
     s->folder = absolute ? absolute : folder;
     if (!is_casual)
         prepare_debuginfod(s);
-    s->module_objects = calloc(table->module_count + 1u, sizeof *s->module_objects);
-    int error = s->module_objects ? collect(s, wanted) : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = symbols_resolve(s);
-    if (error == 0 && (!is_casual || folder))
+    collect(s, wanted);
+    symbols_resolve(s);
+    if (!is_casual || folder)
         symbols_say(s, &rec->said);
     free(absolute);
-    return error;
+    return s;
 }
 
 void symbols_free(struct symbols *s)

@@ -42,10 +42,10 @@ struct symbols;
  * lookup) holds binaries, a .build-id tree or a system's root, and is searched after the recorded
  * paths. Prints on stderr what was not found, once for each module of `rec`, unless `is_casual` and
  * without a folder: then the user did not ask for names. `is_casual` does not use debuginfod.
- * Returns 0 or GPUPROF_NO_MEMORY; symbols_free(*made) in both cases.
+ * The caller frees the result.
  */
-int symbols_create(struct symbols **made, struct recording *rec, const struct stack_table *table,
-                   const bool *wanted, const char *folder, bool is_casual);
+struct symbols *symbols_create(struct recording *rec, const struct stack_table *table,
+                               const bool *wanted, const char *folder, bool is_casual);
 void symbols_free(struct symbols *s);
 
 /* The symbols at the frame's address (frame.h), innermost first; NULL, and *count 1: not known. */
