@@ -8,6 +8,7 @@
 #include "analyse/report_make.h"
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "error.h"
@@ -57,27 +58,24 @@ static bool has_line(const struct shown_frame *f)
 }
 
 /* Lists the tree's files that recorded paths may match. */
-static int list_files(struct source_report *r)
+static void list_files(struct source_report *r)
 {
     const struct shown_frames *frames = &r->stacks->costs.tree.frames;
-    const char **names = calloc(frames->count + 1u, sizeof *names);
+    const char **names = memory_new(frames->count + 1u, sizeof *names);
     uint32_t count = 0;
-    if (!names)
-        return GPUPROF_NO_MEMORY;
     for (uint32_t i = 1; i <= frames->count; i++)
         if (has_line(shown_frame_of(frames, i)))
             names[count++] = path_base(shown_frame_of(frames, i)->file->raw);
     ARRAY_SORT(names, count, compare_texts);
-    int error = source_tree_list(&r->tree, names, count);
+    source_tree_list(&r->tree, names, count);
     if (r->tree.is_cut)
         message(
             "report: --source: too many files below %s, so some were not read; name a folder in it",
             r->tree.folder);
     free(names);
-    return error;
 }
 
-/* The file of a recorded path: its index + 1, or NO_FILE. 0 if out of memory. */
+/* The file of a recorded path: its index + 1, or NO_FILE. */
 static uint32_t file_of(struct source_report *r, struct placing *p, const struct kernel_name *name)
 {
     uint32_t index = 0;
@@ -91,35 +89,34 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
                 name->raw, source_tree_path(&r->tree, index), r->tree.folder);
     p->is_ambiguous |= match == SOURCE_SEVERAL;
     uint32_t place = NO_FILE;
-    if (match == SOURCE_ONE &&
+    if (match == SOURCE_ONE)
         KEY_MAP_ITEM(&p->of_tree, ((struct key){index, 0, 0}), r->files, r->file_count, NO_FILE,
-                     (&(struct source_file){.recorded = name, .index = index}), &place) < 0)
-        return 0;
-    return key_map_set(&p->files, (struct key){(uintptr_t)name, 0, 0}, place) < 0 ? 0 : place;
+                     (&(struct source_file){.recorded = name, .index = index}), &place);
+    key_map_set(&p->files, (struct key){(uintptr_t)name, 0, 0}, place);
+    return place;
 }
 
-/* Sets *place to the index of the frame's line + 1, or 0 if it is not below the folder. */
-static int place_in_file(struct source_report *r, struct placing *p, const struct shown_frame *f,
-                         uint32_t *place)
+/* Returns the index of the frame's line + 1, or 0 if it is not below the folder. */
+static uint32_t place_in_file(struct source_report *r, struct placing *p,
+                              const struct shown_frame *f)
 {
-    uint32_t file = file_of(r, p, f->file);
+    uint32_t file = file_of(r, p, f->file), place = 0;
     struct source_line_cost line = {
         .file = file - 1, .line = (uint32_t)f->line, .function = f->name};
-    if (!file || file == NO_FILE)
-        return file ? 0 : GPUPROF_NO_MEMORY;
-    return KEY_MAP_ITEM(&p->lines, ((struct key){file, f->line, 0}), r->lines, r->line_count,
-                        UINT32_MAX, &line, place);
+    if (file != NO_FILE)
+        KEY_MAP_ITEM(&p->lines, ((struct key){file, f->line, 0}), r->lines, r->line_count,
+                     UINT32_MAX, &line, &place);
+    return place;
 }
 
-static int place_frames(struct source_report *r, struct placing *p)
+static void place_frames(struct source_report *r, struct placing *p)
 {
     const struct shown_frames *frames = &r->stacks->costs.tree.frames;
-    int error = (p->line_of = calloc(frames->count + 1u, sizeof *p->line_of)) ? list_files(r)
-                                                                              : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 1; error == 0 && i <= frames->count; i++)
+    p->line_of = memory_new(frames->count + 1u, sizeof *p->line_of);
+    list_files(r);
+    for (uint32_t i = 1; i <= frames->count; i++)
         if (has_line(shown_frame_of(frames, i)))
-            error = place_in_file(r, p, shown_frame_of(frames, i), &p->line_of[i]);
-    return error;
+            p->line_of[i] = place_in_file(r, p, shown_frame_of(frames, i));
 }
 
 /* Counts the cost of a call's node for the lines that led to it. */
@@ -175,8 +172,8 @@ static void sort_all(struct source_report *r)
     qsort(r->files, r->file_count, sizeof *r->files, compare_files);
 }
 
-static int add_row(struct source_report *r, enum source_row_kind kind, uint32_t file, uint32_t line,
-                   const struct source_line_cost *cost)
+static void add_row(struct source_report *r, enum source_row_kind kind, uint32_t file,
+                    uint32_t line, const struct source_line_cost *cost)
 {
     const struct source_row row = {.kind = kind,
                                    .file = file,
@@ -186,16 +183,17 @@ static int add_row(struct source_report *r, enum source_row_kind kind, uint32_t 
                                           : cost              ? &cost->own
                                                               : NULL,
                                    .all = cost ? &cost->all : NULL};
-    return ARRAY_PUSH(r->rows, r->row_count, &row);
+    ARRAY_PUSH(r->rows, r->row_count, &row);
 }
 
 /* Adds the row of a line, after a gap if it does not follow line *last. */
-static int add_line(struct source_report *r, uint32_t file, uint32_t line,
-                    const struct source_line_cost *cost, uint32_t *last)
+static void add_line(struct source_report *r, uint32_t file, uint32_t line,
+                     const struct source_line_cost *cost, uint32_t *last)
 {
-    int error = line == *last + 1 ? 0 : add_row(r, SOURCE_GAP, file, 0, NULL);
+    if (line != *last + 1)
+        add_row(r, SOURCE_GAP, file, 0, NULL);
     *last = line;
-    return error == 0 ? add_row(r, SOURCE_LINE, file, line, cost) : error;
+    add_row(r, SOURCE_LINE, file, line, cost);
 }
 
 /* Marks the lines that are shown around line `hit`; a function's only once. */
@@ -210,31 +208,30 @@ static void mark_around(struct source_functions *f, uint32_t hit, uint32_t lines
 }
 
 /* Adds the rows of a file with known functions. Lines that it does not have come after its text. */
-static int add_rows(struct source_report *r, uint32_t number, struct source_functions *f)
+static void add_rows(struct source_report *r, uint32_t number, struct source_functions *f)
 {
     const struct source_file *file = &r->files[number];
     const struct source_line_cost *next = &r->lines[file->first], *end = next + file->count;
     uint32_t lines = file->text.line_count, last = 0;
-    uint8_t *shown = calloc(lines + 1u, sizeof *shown);
-    int error = shown ? add_row(r, SOURCE_HEAD, number, 0, NULL) : GPUPROF_NO_MEMORY;
-    for (const struct source_line_cost *l = next; shown && l < end && l->line <= lines; l++)
+    uint8_t *shown = memory_new(lines + 1u, sizeof *shown);
+    add_row(r, SOURCE_HEAD, number, 0, NULL);
+    for (const struct source_line_cost *l = next; l < end && l->line <= lines; l++)
         mark_around(f, l->line, lines, shown);
-    for (uint32_t n = 1; error == 0 && n <= lines; n++)
+    for (uint32_t n = 1; n <= lines; n++)
         if (shown[n])
-            error = add_line(r, number, n, next < end && next->line == n ? next++ : NULL, &last);
-    for (; error == 0 && next < end; next++)
-        error = add_line(r, number, next->line, next, &last);
+            add_line(r, number, n, next < end && next->line == n ? next++ : NULL, &last);
+    for (; next < end; next++)
+        add_line(r, number, next->line, next, &last);
     free(shown);
-    return error == 0 && last < lines ? add_row(r, SOURCE_GAP, number, 0, NULL) : error;
+    if (last < lines)
+        add_row(r, SOURCE_GAP, number, 0, NULL);
 }
 
-static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns, size_t *room)
+static void show_file(struct source_report *r, uint32_t number, uint64_t begin_ns, size_t *room)
 {
     struct source_file *file = &r->files[number];
     struct source_functions functions = {0};
     int error = *room ? source_text_read(&file->text, &r->tree, file->index) : GPUPROF_LIMIT;
-    if (error == GPUPROF_NO_MEMORY)
-        return error;
     if (error < 0 || file->text.length > *room) {
         message("report: --source: %s: %s", source_tree_path(&r->tree, file->index),
                 error == GPUPROF_IO ? strerror(errno) : "too large to show");
@@ -246,11 +243,9 @@ static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns
     const char *path = source_tree_path(&r->tree, file->index);
     size_t length = strlen(path);
     bool is_python = length > 3 && strcmp(path + length - 3, ".py") == 0;
-    error = source_functions_find(&functions, &file->text, is_python);
-    if (error == 0)
-        error = add_rows(r, number, &functions);
+    source_functions_find(&functions, &file->text, is_python);
+    add_rows(r, number, &functions);
     source_functions_release(&functions);
-    return error;
 }
 
 static bool source_report_is_wanted(const struct report *r)
@@ -268,12 +263,12 @@ static int source_report_analysis_end(struct report *report)
     *r = (struct source_report){.stacks = stacks, .is_list = report->request.is_sorted};
     int error = source_tree_open(&r->tree, report->request.source);
     if (error == 0)
-        error = place_frames(r, &p);
+        place_frames(r, &p);
     for (uint32_t i = 0; error == 0 && i < stacks->count; i++)
         count_node(r, &p, stacks->rows[i].at, stacks->rows[i].own);
     sort_all(r);
     for (uint32_t i = 0; error == 0 && i < r->file_count; i++)
-        error = show_file(r, i, report->walk.survey.origin_ns, &room);
+        show_file(r, i, report->walk.survey.origin_ns, &room);
     free(p.line_of);
     key_map_release(&p.files);
     key_map_release(&p.of_tree);
@@ -305,10 +300,10 @@ char *source_line_text(const struct source_file *file, uint32_t line)
 {
     size_t length, at = 0;
     if (line > file->text.line_count)
-        return strdup("?");
+        return memory_text("?");
     const char *from = source_line(&file->text, line, &length);
-    char *wide = malloc(TAB * length + 1);
-    for (size_t i = 0; wide && i < length; i++) {
+    char *wide = memory_new(TAB * length + 1, 1);
+    for (size_t i = 0; i < length; i++) {
         if (from[i] == '\t')
             do
                 wide[at++] = ' ';
@@ -316,7 +311,7 @@ char *source_line_text(const struct source_file *file, uint32_t line)
         else
             wide[at++] = from[i];
     }
-    char *clean = wide ? json_clean(wide, at) : NULL;
+    char *clean = json_clean(wide, at);
     free(wide);
     return clean;
 }
@@ -339,7 +334,7 @@ static char *row_name(const struct source_report *r, const struct source_row *ro
     if (row->kind == SOURCE_HEAD)
         return source_head_text(r, file);
     if (row->kind == SOURCE_GAP)
-        return strdup("       ...");
+        return memory_text("       ...");
     char *text = source_line_text(file, row->line);
     const char *shown = text ? text : "?";
     char *clean = r->is_list ? line_printf("%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
@@ -367,7 +362,7 @@ static void fill_source(const struct table *t, uint32_t index, struct cell *cell
     cells[LINE] = cell_number(row->line);
     if (t->format != FORMAT_JSON)
         return;
-    cells[PLACE_FILE] = json_of(strdup(source_tree_path(&r->tree, file->index)));
+    cells[PLACE_FILE] = json_of(memory_text(source_tree_path(&r->tree, file->index)));
     cells[RECORDED] = cell_text(file->recorded->json);
     cells[FUNCTION] = cell_text(row->cost->function ? row->cost->function->json : NULL);
     cells[TEXT] = row->line > file->text.line_count ? cell_text(NULL)

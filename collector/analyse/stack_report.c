@@ -7,6 +7,7 @@
 #include "analyse/report_make.h"
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "error.h"
 #include "resolve/missing_reason.h"
@@ -31,9 +32,9 @@ static int stack_report_analysis_begin(struct report *r)
 {
     r->stacks->by = r->request.by;
     r->stacks->is_mine = r->request.is_mine;
-    int error = stack_costs_init(&r->stacks->costs, &r->walk);
+    stack_costs_init(&r->stacks->costs, &r->walk);
     r->stacks->costs.has_samples = r->request.by != BY_STACK; /* rows of stacks are calls */
-    return error;
+    return 0;
 }
 
 ANALYSIS_HEARS(stack_report_consumers, stack_costs_consumer(&r->stacks->costs))
@@ -100,23 +101,20 @@ static void count_lines(struct stack_report *r, uint32_t node, const struct stac
 }
 
 /* Makes rows of lines that have costs. */
-static int list_lines(struct stack_report *r)
+static void list_lines(struct stack_report *r)
 {
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < 2 * (r->costs.tree.frames.count + 1); i++) {
+    for (uint32_t i = 0; i < 2 * (r->costs.tree.frames.count + 1); i++) {
         const struct line_cost *line = &r->lines[i];
         const struct cost_line row = {i / 2, line->borrowed || i % 2, &line->own, &line->all};
         if (has_cost(&line->all))
-            error = ARRAY_PUSH(r->rows, r->count, &row);
+            ARRAY_PUSH(r->rows, r->count, &row);
     }
-    return error;
 }
 
 /* Makes rows of calls, or counts calls for lines. */
-static int list_calls(struct stack_report *r)
+static void list_calls(struct stack_report *r)
 {
-    int error = 0;
-    for (uint32_t n = 1; error == 0 && n <= r->costs.tree.count; n++) {
+    for (uint32_t n = 1; n <= r->costs.tree.count; n++) {
         uint32_t number = call_tree_node(&r->costs.tree, n)->cost;
         const struct cost_line row = {.at = n, .own = number ? &r->costs.costs[number - 1] : NULL};
         if (!row.own || !has_cost(row.own))
@@ -125,26 +123,23 @@ static int list_calls(struct stack_report *r)
         if (r->lines)
             count_lines(r, n, row.own);
         else
-            error = ARRAY_PUSH(r->rows, r->count, &row);
+            ARRAY_PUSH(r->rows, r->count, &row);
     }
-    return error;
 }
 
 static int stack_report_analysis_end(struct report *report)
 {
     struct stack_report *r = report->stacks;
-    int error = stack_costs_finish(&r->costs, report->request.symbols);
+    stack_costs_finish(&r->costs, report->request.symbols);
     call_tree_say(&r->costs.tree);
     r->without = r->total = stack_costs_without(&r->costs);
-    if (error == 0 && r->by == BY_PYTHON_LINE &&
-        !(r->lines = calloc(2 * (r->costs.tree.frames.count + 1), sizeof *r->lines)))
-        error = GPUPROF_NO_MEMORY;
-    error = error ?: list_calls(r);
-    if (error == 0 && r->lines)
-        error = list_lines(r);
-    if (error == 0)
-        ARRAY_SORT(r->rows, r->count, compare_rows);
-    return error;
+    if (r->by == BY_PYTHON_LINE)
+        r->lines = memory_new(2 * (r->costs.tree.frames.count + 1), sizeof *r->lines);
+    list_calls(r);
+    if (r->lines)
+        list_lines(r);
+    ARRAY_SORT(r->rows, r->count, compare_rows);
+    return 0;
 }
 
 const struct analysis stacks_analysis = {ANALYSIS_STATE(stacks),
@@ -170,7 +165,7 @@ static char *line_name(const struct stack_report *r, const struct cost_line *row
 {
     const char *mark = row->borrowed && !r->is_mine ? BORROWED : "";
     if (!row->at)
-        return strdup(row->borrowed ? LIBRARIES : NO_PYTHON);
+        return memory_text(row->borrowed ? LIBRARIES : NO_PYTHON);
     const struct shown_frame *f = shown_frame_of(&r->costs.tree.frames, row->at);
     const char *name = f->name ? f->name->shown : "?", *file = f->file ? f->file->raw : "?";
     if (!f->name && !f->file)

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "error.h"
 
 int source_tree_open(struct source_tree *t, const char *folder)
@@ -47,25 +48,21 @@ static bool is_left_out(const char *name)
            strcmp(name, "dist-packages") == 0 || strcmp(name, "__pycache__") == 0;
 }
 
-static int add_path(struct source_tree *t, const char *path)
+static void add_path(struct source_tree *t, const char *path)
 {
     if (t->count == SOURCE_FILES_MAX) {
         t->is_cut = true;
-        return 0;
+        return;
     }
-    char *own = strdup(path);
-    int error = own ? ARRAY_PUSH(t->paths, t->count, &own) : GPUPROF_NO_MEMORY;
-    if (error < 0)
-        free(own);
-    return error;
+    char *own = memory_text(path);
+    ARRAY_PUSH(t->paths, t->count, &own);
 }
 
-int source_tree_list(struct source_tree *t, const char *const *names, uint32_t count)
+void source_tree_list(struct source_tree *t, const char *const *names, uint32_t count)
 {
     char *const roots[] = {t->folder[0] ? t->folder : (char *)"/", NULL};
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    int error = 0;
-    for (FTSENT *e; walk && error == 0 && (e = fts_read(walk));) {
+    for (FTSENT *e; walk && (e = fts_read(walk));) {
         bool is_over = t->seen == SOURCE_SEEN_MAX || e->fts_level > SOURCE_DEPTH_MAX + 1;
         t->is_cut |= is_over;
         if (e->fts_level > 0 && (is_over || is_left_out(e->fts_name))) {
@@ -75,11 +72,10 @@ int source_tree_list(struct source_tree *t, const char *const *names, uint32_t c
         t->seen += e->fts_info != FTS_DP; /* a folder is met twice */
         if (e->fts_info == FTS_F &&
             bsearch(e->fts_name, names, count, sizeof *names, source_tree_compare_names))
-            error = add_path(t, e->fts_path);
+            add_path(t, e->fts_path);
     }
     if (walk)
         fts_close(walk);
-    return error;
 }
 
 /* Returns how many trailing parts of the paths are equal. */
@@ -139,20 +135,17 @@ static int open_below(const struct source_tree *t, const char *path)
     return -1;
 }
 
-static int find_lines(struct source_text *s)
+static void find_lines(struct source_text *s)
 {
     uint32_t count = 1;
     for (uint32_t i = 0; i < s->length; i++)
         count += s->bytes[i] == '\n';
-    s->starts = calloc(count + 1u, sizeof *s->starts);
-    if (!s->starts)
-        return GPUPROF_NO_MEMORY;
+    s->starts = memory_new(count + 1u, sizeof *s->starts);
     for (uint32_t i = 0; i < s->length; i++)
         if (s->bytes[i] == '\n')
             s->starts[++s->line_count] = i + 1;
     if (s->starts[s->line_count] < s->length)
         s->starts[++s->line_count] = s->length + 1; /* as if the last line ended, too */
-    return 0;
 }
 
 int source_text_read(struct source_text *s, const struct source_tree *t, uint32_t index)
@@ -165,8 +158,8 @@ int source_text_read(struct source_text *s, const struct source_tree *t, uint32_
     int error = fstat(fd, &status) == 0 ? 0 : GPUPROF_IO;
     if (error == 0 && (!S_ISREG(status.st_mode) || status.st_size > SOURCE_BYTES_MAX))
         error = GPUPROF_LIMIT;
-    if (error == 0 && !(s->bytes = malloc((size_t)status.st_size + 1)))
-        error = GPUPROF_NO_MEMORY;
+    if (error == 0)
+        s->bytes = memory_new((size_t)status.st_size + 1, 1);
     ssize_t length = error == 0 ? file_read_at(fd, 0, s->bytes, (size_t)status.st_size) : 0;
     close(fd);
     if (error == 0 && length < 0)
@@ -176,7 +169,8 @@ int source_text_read(struct source_text *s, const struct source_tree *t, uint32_
     s->length = (uint32_t)length;
     s->changed_ns =
         (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
-    return find_lines(s);
+    find_lines(s);
+    return 0;
 }
 
 void source_text_release(struct source_text *s)
@@ -197,11 +191,12 @@ const char *source_line(const struct source_text *s, uint32_t n, size_t *length)
 
 #define NESTED_MAX 256 /* nesting; deeper functions count as their outer ones */
 
-/* Adds a function that begins on that line. Returns its index + 1, 0 without memory. */
+/* Adds a function that begins on that line. Returns its index + 1. */
 static uint32_t source_functions_add_span(struct source_functions *f, uint32_t first)
 {
     struct source_span span = {.first = first, .last = first};
-    return ARRAY_PUSH(f->spans, f->count, &span) < 0 ? 0 : f->count;
+    ARRAY_PUSH(f->spans, f->count, &span);
+    return f->count;
 }
 
 static void source_functions_fill(struct source_functions *f, uint32_t from, uint32_t to,
@@ -251,7 +246,7 @@ static uint32_t indentation(const char **p, const char *end)
 
 /* A function lasts as long as its lines have more indentation. Lines that begin with a closing
  * bracket, or within a text of several lines, continue a statement. */
-static int find_python(struct source_functions *f, const struct source_text *text)
+static void find_python(struct source_functions *f, const struct source_text *text)
 {
     struct {
         uint32_t columns, span;
@@ -272,8 +267,6 @@ static int find_python(struct source_functions *f, const struct source_text *tex
         bool is_function = begins_with(p, end, "def ") || begins_with(p, end, "async def ");
         if (!continues && is_function && depth < NESTED_MAX) {
             uint32_t span = source_functions_add_span(f, decorated ? decorated : n);
-            if (!span)
-                return GPUPROF_NO_MEMORY;
             open[depth].columns = columns;
             open[depth++].span = span;
             source_functions_fill(f, f->spans[span - 1].first, n, span);
@@ -289,14 +282,13 @@ static int find_python(struct source_functions *f, const struct source_text *tex
         for (uint32_t i = 0; i < depth; i++)
             f->spans[open[i].span - 1].last = n;
     }
-    return 0;
 }
 
 /* ---- C --------------------------------------------------------------------------------------- */
 
 /* A function begins in the first column, has a parenthesis before its brace, and ends with a brace
  * in the first column or on the line where it begins. */
-static int find_c(struct source_functions *f, const struct source_text *text)
+static void find_c(struct source_functions *f, const struct source_text *text)
 {
     uint32_t first = 0, span = 0;
     bool has_argument = false;
@@ -308,9 +300,8 @@ static int find_c(struct source_functions *f, const struct source_text *text)
         if (!span && !first && (isalpha((unsigned char)begin) || begin == '_'))
             first = n;
         has_argument |= !span && first && memchr(line, '(', length);
-        if (!span && first && brace && has_argument &&
-            !(span = source_functions_add_span(f, first)))
-            return GPUPROF_NO_MEMORY;
+        if (!span && first && brace && has_argument)
+            span = source_functions_add_span(f, first);
         bool is_end = begin == '}' || (span && first == n && end == '}');
         if (span && is_end) {
             source_functions_fill(f, f->spans[span - 1].first, n, span);
@@ -321,16 +312,14 @@ static int find_c(struct source_functions *f, const struct source_text *text)
             has_argument = false;
         }
     }
-    return 0;
 }
 
-int source_functions_find(struct source_functions *f, const struct source_text *text,
-                          bool is_python)
+void source_functions_find(struct source_functions *f, const struct source_text *text,
+                           bool is_python)
 {
-    *f = (struct source_functions){.of_line = calloc(text->line_count + 2u, sizeof *f->of_line)};
-    if (!f->of_line)
-        return GPUPROF_NO_MEMORY;
-    return is_python ? find_python(f, text) : find_c(f, text);
+    *f =
+        (struct source_functions){.of_line = memory_new(text->line_count + 2u, sizeof *f->of_line)};
+    (is_python ? find_python : find_c)(f, text);
 }
 
 void source_functions_release(struct source_functions *f)

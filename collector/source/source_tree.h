@@ -30,8 +30,8 @@ struct source_tree {
 int source_tree_open(struct source_tree *t, const char *folder);
 void source_tree_release(struct source_tree *t);
 
-/* Lists the files with a name in the sorted `names`. Returns 0 or GPUPROF_NO_MEMORY. */
-int source_tree_list(struct source_tree *t, const char *const *names, uint32_t count);
+/* Lists the files with a name in the sorted `names`. */
+void source_tree_list(struct source_tree *t, const char *const *names, uint32_t count);
 
 enum source_match { SOURCE_NONE, SOURCE_ONE, SOURCE_SEVERAL };
 
@@ -50,8 +50,8 @@ struct source_text {
     uint64_t changed_ns; /* since 1970 */
 };
 
-/* Reads the file. Returns 0, GPUPROF_IO (errno), GPUPROF_LIMIT if it is too large or no longer a
- * regular file, or GPUPROF_NO_MEMORY; call source_text_release in every case. */
+/* Reads the file. Returns 0, GPUPROF_IO (errno), or GPUPROF_LIMIT if it is too large or no longer
+ * a regular file; call source_text_release in every case. */
 int source_text_read(struct source_text *s, const struct source_tree *t, uint32_t index);
 void source_text_release(struct source_text *s);
 
@@ -75,9 +75,8 @@ struct source_functions {
     uint32_t *of_line; /* owned: index + 1 of line n's innermost function; 0: none */
 };
 
-/* Returns 0 or GPUPROF_NO_MEMORY; call source_functions_release in both cases. */
-int source_functions_find(struct source_functions *f, const struct source_text *text,
-                          bool is_python);
+void source_functions_find(struct source_functions *f, const struct source_text *text,
+                           bool is_python);
 void source_functions_release(struct source_functions *f);
 
 #endif
