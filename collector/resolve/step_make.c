@@ -16,8 +16,8 @@ static int compare_marks(const void *left, const void *right)
 }
 
 /* Adds a step, cut so that steps never overlap, whatever times a file has. */
-static int add_step(struct steps *s, const struct step_mark *mark, uint64_t number,
-                    uint64_t begin_ns, uint64_t end_ns, bool is_partial)
+static void add_step(struct steps *s, const struct step_mark *mark, uint64_t number,
+                     uint64_t begin_ns, uint64_t end_ns, bool is_partial)
 {
     if (s->count && s->list[s->count - 1].process == mark->process &&
         s->list[s->count - 1].end_ns > begin_ns)
@@ -28,7 +28,7 @@ static int add_step(struct steps *s, const struct step_mark *mark, uint64_t numb
                         .process = mark->process,
                         .made_of = mark->text,
                         .is_partial = is_partial};
-    return ARRAY_PUSH(s->list, s->count, &step);
+    ARRAY_PUSH(s->list, s->count, &step);
 }
 
 /* The number at the end of a name, unless the pattern has no wildcard and all names are equal. */
@@ -44,23 +44,21 @@ static uint64_t step_make_number_of(const struct steps *s, const struct step_mar
 }
 
 /* Makes steps of marks that have an end each. */
-static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_t count)
+static void make_of_spans(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
     uint64_t free_ns = 0, number = 0;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct step_mark *m = &marks[i];
         uint64_t end_ns = m->end_ns ? m->end_ns : s->walk->last_ns[m->process->index];
         if (m->begin_ns < free_ns) {
             s->overlapping++;
             continue;
         }
-        error = add_step(s, m, step_make_number_of(s, m, number), m->begin_ns, end_ns,
-                         !m->end_ns || m->is_cut);
+        add_step(s, m, step_make_number_of(s, m, number), m->begin_ns, end_ns,
+                 !m->end_ns || m->is_cut);
         free_ns = end_ns;
         number++;
     }
-    return error;
 }
 
 /* Which graph launches are marks. */
@@ -80,42 +78,38 @@ static bool is_pause(const struct step_mark *m, const struct step_mark *last)
 }
 
 /* Makes steps from each mark to the next. `thread` (or NULL) and `l` (or NULL) select the marks. */
-static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32_t count,
-                          const struct thread *thread, const struct launched *l)
+static void make_of_begins(struct steps *s, const struct step_mark *marks, uint32_t count,
+                           const struct thread *thread, const struct launched *l)
 {
     const struct step_mark *last = NULL;
     uint64_t number = 0;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct step_mark *m = &marks[i];
         if ((thread && m->thread != thread) ||
             (l && !is_launch(m, l->graph) && !(l->has_pauses && is_pause(m, last))))
             continue;
         if (last)
-            error = add_step(s, last, s->kind == STEPS_CALLED ? last->number : number++,
-                             last->begin_ns, m->begin_ns, false);
+            add_step(s, last, s->kind == STEPS_CALLED ? last->number : number++, last->begin_ns,
+                     m->begin_ns, false);
         last = m->ends ? NULL : m;
     }
-    if (!last || error < 0)
-        return error;
-    return add_step(s, last, s->kind == STEPS_CALLED ? last->number : number, last->begin_ns,
-                    s->walk->last_ns[last->process->index], true);
+    if (last)
+        add_step(s, last, s->kind == STEPS_CALLED ? last->number : number, last->begin_ns,
+                 s->walk->last_ns[last->process->index], true);
 }
 
 /* Makes steps from the end of one mark to the end of the next. */
-static int make_of_ends(struct steps *s, const struct step_mark *marks, uint32_t count)
+static void make_of_ends(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
     uint64_t begin_ns = s->walk->first_ns[marks->process->index], number = 0;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct step_mark *m = &marks[i];
         if (m->text != marks->text || m->thread != marks->thread)
             continue;
-        error = add_step(s, m, number, begin_ns, m->begin_ns, number == 0);
+        add_step(s, m, number, begin_ns, m->begin_ns, number == 0);
         begin_ns = m->begin_ns;
         number++;
     }
-    return error;
 }
 
 /* Whether the thread waits after bursts of launches. If it waits after most launches, the wait is
@@ -135,34 +129,34 @@ static bool has_bursts(const struct step_mark *marks, uint32_t count, uint64_t g
 }
 
 /* Uses the graph with the most launches, the first of several; one launch is not enough. */
-static int make_of_launches(struct steps *s, const struct step_mark *marks, uint32_t count)
+static void make_of_launches(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
     struct key_map launches = {0};
     uint64_t most = 1, graph = 0;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct key key = {marks[i].number, 0, 0};
         if (!marks[i].ends)
-            error = key_map_set(&launches, key, key_map_get(&launches, key) + 1);
+            key_map_set(&launches, key, key_map_get(&launches, key) + 1);
     }
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint64_t of_this = key_map_get(&launches, (struct key){marks[i].number, 0, 0});
         graph = !marks[i].ends && of_this > most ? marks[i].number : graph;
         most = !marks[i].ends && of_this > most ? of_this : most;
     }
     key_map_release(&launches);
     const struct launched l = {graph, has_bursts(marks, count, graph)};
-    return error < 0 || most == 1 ? error : make_of_begins(s, marks, count, NULL, &l);
+    if (most > 1)
+        make_of_begins(s, marks, count, NULL, &l);
 }
 
-static int step_make_make(struct steps *s, const struct step_mark *marks, uint32_t count)
+static void step_make_make(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
     switch (s->kind) {
-    case STEPS_CALLED: return make_of_begins(s, marks, count, NULL, NULL);
-    case STEPS_LOADER: return make_of_begins(s, marks, count, marks->thread, NULL);
-    case STEPS_OPTIMIZER: return make_of_ends(s, marks, count);
-    case STEPS_GRAPH: return make_of_launches(s, marks, count);
-    default: return make_of_spans(s, marks, count);
+    case STEPS_CALLED: make_of_begins(s, marks, count, NULL, NULL); break;
+    case STEPS_LOADER: make_of_begins(s, marks, count, marks->thread, NULL); break;
+    case STEPS_OPTIMIZER: make_of_ends(s, marks, count); break;
+    case STEPS_GRAPH: make_of_launches(s, marks, count); break;
+    default: make_of_spans(s, marks, count);
     }
 }
 
@@ -211,17 +205,17 @@ static int take_blind(struct process *p, struct step *list, uint32_t count)
 
 int steps_make(struct steps *s)
 {
-    int error = 0;
     ARRAY_SORT(s->marks, s->mark_count, compare_marks);
+    int error = 0;
     for (uint32_t i = 0, next; error == 0 && i < s->mark_count; i = next) {
         for (next = i; next < s->mark_count && s->marks[next].process == s->marks[i].process;)
             next++;
         uint32_t first = s->count;
         if (s->kind != STEPS_GRAPH || !s->has_sampled)
-            error = step_make_make(s, &s->marks[i], next - i);
+            step_make_make(s, &s->marks[i], next - i);
         if (s->count > first && is_passing(s, first))
             s->count = first;
-        if (error == 0 && s->count > first) {
+        if (s->count > first) {
             uint32_t count = s->count - first;
             int64_t kept = take_pauses(&s->walk->survey, &s->list[first], count);
             if (kept < 0)
