@@ -8,6 +8,7 @@
 #include "analyse/report_make.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/next_words.h"
 #include "base/text.h"
 #include "error.h"
@@ -87,9 +88,9 @@ int step_waits_find(struct steps *steps, struct idle *idle)
     if (!steps->has_waits)
         return 0;
     uint32_t count = steps->walk->rec->count;
-    struct awaited sums = {.ns = calloc(count, sizeof *sums.ns),
-                           .waited = calloc(count, sizeof *sums.waited)};
-    int error = sums.ns && sums.waited ? 0 : GPUPROF_NO_MEMORY;
+    struct awaited sums = {.ns = memory_new(count, sizeof *sums.ns),
+                           .waited = memory_new(count, sizeof *sums.waited)};
+    int error = 0;
     for (uint32_t i = 0; i < idle->device_count && error == 0; i++)
         error = take_device_waits(steps, idle, i, &sums);
     free(sums.ns);
@@ -152,22 +153,21 @@ void step_differences_release(struct step_differences *d)
     key_map_release(&d->places);
 }
 
-int step_differences_add(struct step_differences *d, enum change_kind kind,
-                         const struct process *process, uint64_t begin_ns,
-                         const struct kernel_name *name, uint64_t ns)
+void step_differences_add(struct step_differences *d, enum change_kind kind,
+                          const struct process *process, uint64_t begin_ns,
+                          const struct kernel_name *name, uint64_t ns)
 {
     struct step_change new = {.kind = kind, .name = name ? name->shown : "(others)"};
     int which = compared_in(d, process, begin_ns);
     uint32_t number;
     if (which < 0)
-        return 0;
-    int error = KEY_MAP_ITEM(&d->places, ((struct key){kind, (uintptr_t)name, 0}), d->list,
-                             d->count, STEP_CHANGES_MAX, &new, &number);
+        return;
+    KEY_MAP_ITEM(&d->places, ((struct key){kind, (uintptr_t)name, 0}), d->list, d->count,
+                 STEP_CHANGES_MAX, &new, &number);
     if (number) {
         d->list[number - 1].count[which]++;
         d->list[number - 1].ns[which] += ns;
     }
-    return error;
 }
 
 static uint64_t difference(const struct step_change *c)
@@ -183,17 +183,15 @@ static int compare_changes(const void *left, const void *right)
                ?: strcmp(a->name, b->name);
 }
 
-int step_differences_list(struct step_differences *d)
+void step_differences_list(struct step_differences *d)
 {
-    int error = 0;
-    for (uint32_t i = 0; d->compared[0] && error == 0 && i < STEP_PARTS; i++) {
+    for (uint32_t i = 0; d->compared[0] && i < STEP_PARTS; i++) {
         struct step_change change = {.kind = CHANGE_PART,
                                      .name = step_parts[i].name,
                                      .ns = {d->compared[0]->parts[i], d->compared[1]->parts[i]}};
-        error = ARRAY_PUSH(d->list, d->count, &change);
+        ARRAY_PUSH(d->list, d->count, &change);
     }
     ARRAY_SORT(d->list, d->count, compare_changes);
-    return error;
 }
 
 /* Compares the slowest step with the median one of its process. */

@@ -89,14 +89,13 @@ void step_differences_release(struct step_differences *d);
 /* Call when the steps are in order: chooses the steps to compare. */
 void step_differences_find(struct step_report *r);
 
-/* Adds something that began then, if it lies in a compared step; `name` may be NULL. 0 or
- * GPUPROF_NO_MEMORY. */
-int step_differences_add(struct step_differences *d, enum change_kind kind,
-                         const struct process *process, uint64_t begin_ns,
-                         const struct kernel_name *name, uint64_t ns);
+/* Adds something that began then, if it lies in a compared step; `name` may be NULL. */
+void step_differences_add(struct step_differences *d, enum change_kind kind,
+                          const struct process *process, uint64_t begin_ns,
+                          const struct kernel_name *name, uint64_t ns);
 
-/* Call after the walk: makes the list. 0 or GPUPROF_NO_MEMORY. */
-int step_differences_list(struct step_differences *d);
+/* Call after the walk: makes the list. */
+void step_differences_list(struct step_differences *d);
 
 /* ---- For each step, the process that its own process waited for longest in it (struct step), as
  * analyse/idle.h knows it ---- */

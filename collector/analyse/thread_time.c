@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "resolve/host_facts.h"
 
 #define SPANS_FIRST 64
@@ -52,13 +52,12 @@ int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_
     *h = (struct thread_times){.walk = walk, .horizon = horizon, .context = context};
     h->names.plain = true;
     kernel_names_limit(&h->names, recording_bytes(rec));
-    h->threads = calloc(rec->thread_count + 1u, sizeof *h->threads);
-    h->silences = calloc(rec->thread_count + 1u, sizeof *h->silences);
-    h->stops = calloc(rec->count + 1u, sizeof *h->stops);
-    h->is_known = calloc(rec->count + 1u, sizeof *h->is_known);
-    h->busy_ns = calloc(rec->count + 1u, sizeof *h->busy_ns);
-    bool has_room = h->threads && h->silences && h->stops && h->is_known && h->busy_ns;
-    return has_room ? 0 : GPUPROF_NO_MEMORY;
+    h->threads = memory_new(rec->thread_count + 1u, sizeof *h->threads);
+    h->silences = memory_new(rec->thread_count + 1u, sizeof *h->silences);
+    h->stops = memory_new(rec->count + 1u, sizeof *h->stops);
+    h->is_known = memory_new(rec->count + 1u, sizeof *h->is_known);
+    h->busy_ns = memory_new(rec->count + 1u, sizeof *h->busy_ns);
+    return 0;
 }
 
 void thread_times_release(struct thread_times *h)
@@ -79,8 +78,8 @@ void thread_times_release(struct thread_times *h)
 }
 
 /* Makes room for one more span: drops what nobody will query or, if there are too many, the oldest
- * quarter. 0 or GPUPROF_NO_MEMORY. */
-static int thread_time_make_room(struct thread_times *h, uint32_t process, struct thread_spans *t)
+ * quarter. */
+static void thread_time_make_room(struct thread_times *h, uint32_t process, struct thread_spans *t)
 {
     uint64_t horizon_ns = t->count ? h->horizon(h->context, process) : 0;
     uint32_t over = 0, before = t->capacity, more = before ? before : SPANS_FIRST;
@@ -88,33 +87,30 @@ static int thread_time_make_room(struct thread_times *h, uint32_t process, struc
         over++;
     if (over < t->count / 2 || !before) {
         bool has_room = before < THREAD_SPANS_MAX && h->span_count + more <= THREAD_SPANS_ALL;
-        if (has_room && !array_grow(&t->spans, &t->capacity, sizeof *t->spans, SPANS_FIRST))
-            return GPUPROF_NO_MEMORY;
+        if (has_room)
+            array_grow(&t->spans, &t->capacity, sizeof *t->spans, SPANS_FIRST);
         h->span_count += t->capacity - before;
         over = has_room || over ? over : (t->count + 3) / 4;
     }
     t->count -= over;
     if (t->count)
         memmove(t->spans, t->spans + over, t->count * sizeof *t->spans);
-    return 0;
 }
 
-/* Adds a span of the process. 0 or GPUPROF_NO_MEMORY. */
-static int thread_time_add(struct thread_times *h, const struct process *p, struct thread_spans *t,
-                           const struct thread_span *new)
+static void thread_time_add(struct thread_times *h, const struct process *p, struct thread_spans *t,
+                            const struct thread_span *new)
 {
     h->is_known[p->index] = true;
     if (new->did == (DID_RUNNING | DID_SAMPLED) || new->did == DID_FILE)
         h->busy_ns[p->index] += new->ns ? new->ns : new->end_ns - new->begin_ns;
-    if (t->count == t->capacity && thread_time_make_room(h, p->index, t) < 0)
-        return GPUPROF_NO_MEMORY;
+    if (t->count == t->capacity)
+        thread_time_make_room(h, p->index, t);
     if (!t->capacity)
-        return 0;
+        return;
     uint64_t reach_ns = t->count ? t->spans[t->count - 1].reach_ns : 0;
     struct thread_span *s = &t->spans[t->count++];
     *s = *new;
     s->reach_ns = max_of(new->end_ns, reach_ns);
-    return 0;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -143,8 +139,8 @@ static enum thread_did kind_of_file(const char *name)
 
 /* Adds a sample by another thread. The kernel's counts since the previous sample precede the state
  * at the sample. */
-static int take_look(struct thread_times *h, const struct slice *s,
-                     const struct host_sample *sample, const struct thread_span *span)
+static void take_look(struct thread_times *h, const struct slice *s,
+                      const struct host_sample *sample, const struct thread_span *span)
 {
     struct thread_spans *t = &h->threads[sample->thread->index];
     struct thread_span delay = *span, fault = *span, rest = *span;
@@ -162,17 +158,19 @@ static int take_look(struct thread_times *h, const struct slice *s,
     delay.ns = delay.ns < span->ns / PART_LEAST ? 0 : delay.ns;
     fault.ns = fault.ns < sample->ran_ns / PART_LEAST ? 0 : fault.ns;
     rest.ns -= delay.ns + fault.ns;
-    int error = delay.ns ? thread_time_add(h, s->event.process, t, &delay) : 0;
-    if (error == 0 && fault.ns)
-        error = thread_time_add(h, s->event.process, t, &fault);
-    return error == 0 && rest.ns ? thread_time_add(h, s->event.process, t, &rest) : error;
+    if (delay.ns)
+        thread_time_add(h, s->event.process, t, &delay);
+    if (fault.ns)
+        thread_time_add(h, s->event.process, t, &fault);
+    if (rest.ns)
+        thread_time_add(h, s->event.process, t, &rest);
 }
 
-static int thread_time_take_sample(struct thread_times *h, const struct slice *s)
+static void thread_time_take_sample(struct thread_times *h, const struct slice *s)
 {
     struct host_sample sample;
     if (!host_sample(s, &sample) || !sample.thread || !sample.ns)
-        return 0;
+        return;
     struct thread_span span = {.begin_ns = sample.at_ns,
                                .end_ns = sample.at_ns,
                                .ns = sample.ns,
@@ -201,36 +199,36 @@ static int thread_time_take_sample(struct thread_times *h, const struct slice *s
         }
     }
     span.did |= sample.is_cpu ? DID_SAMPLED : DID_LOOKED;
-    return take_look(h, s, &sample, &span);
+    take_look(h, s, &sample, &span);
 }
 
 /* Adds a silence, unless the process has no other records: then nobody will query. */
-static int take_silence(struct thread_times *h, const struct event *e)
+static void take_silence(struct thread_times *h, const struct event *e)
 {
     uint64_t ns = record_arg(e->record, SILENCE_NS);
     struct thread_span span = {.begin_ns = e->begin_ns - min_of(ns, e->begin_ns),
                                .end_ns = e->begin_ns};
     bool is_asked =
         thread_times_has(h, e->process->index) && silence_look_of(e->record, &span.look);
-    return is_asked ? thread_time_add(h, e->process, &h->silences[e->thread->index], &span) : 0;
+    if (is_asked)
+        thread_time_add(h, e->process, &h->silences[e->thread->index], &span);
 }
 
-static int name_call(struct thread_times *h, const struct event *e, struct thread_span *span)
+static void name_call(struct thread_times *h, const struct event *e, struct thread_span *span)
 {
     const struct record *r = e->record;
     char text[OS_TEXT_BYTES];
     const char *name = r->byte_count ? (const char *)r->bytes : host_os_name(e, text);
     const struct kernel_name *word;
-    int error = kernel_name_intern(&h->names, (const uint8_t *)name,
-                                   r->byte_count ? r->byte_count : strlen(name), &word);
+    kernel_name_intern(&h->names, (const uint8_t *)name,
+                       r->byte_count ? r->byte_count : strlen(name), &word);
     span->did = kind_of_class(host_os_class(e));
-    if (error < 0 || !word)
-        return error;
+    if (!word)
+        return;
     if (span->did == DID_FILE && r->byte_count)
         span->did = kind_of_file(word->shown);
     span->word_kind = IDLE_WORD_NAME;
     span->word = (uintptr_t)word;
-    return 0;
 }
 
 int thread_times_take(struct thread_times *h, const struct slice *s)
@@ -239,16 +237,15 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
     const struct event *e = &s->event;
     const struct record *r = e->record;
     struct thread_span span = {.begin_ns = e->begin_ns, .end_ns = e->end_ns, .stack = r->stack_id};
-    int error = 0;
     switch (r->type) {
-    case RECORD_SAMPLE: return thread_time_take_sample(h, s);
-    case RECORD_SILENCE: return take_silence(h, e);
+    case RECORD_SAMPLE: thread_time_take_sample(h, s); return 0;
+    case RECORD_SILENCE: take_silence(h, e); return 0;
     case RECORD_HOST_COUNTERS:
         span = (struct thread_span){.did = DID_THROTTLED};
-        return host_stop(s, &span.begin_ns, &span.end_ns, &span.ns)
-                   ? thread_time_add(h, e->process, &h->stops[e->process->index], &span)
-                   : 0;
-    case RECORD_OS_CALL: error = name_call(h, e, &span); break;
+        if (host_stop(s, &span.begin_ns, &span.end_ns, &span.ns))
+            thread_time_add(h, e->process, &h->stops[e->process->index], &span);
+        return 0;
+    case RECORD_OS_CALL: name_call(h, e, &span); break;
     case RECORD_GIL:
         if (r->code != GIL_WAITED && r->code != GIL_STOPPED)
             return 0;
@@ -267,7 +264,8 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
         break;
     default: return 0;
     }
-    return error < 0 ? error : thread_time_add(h, e->process, &h->threads[e->thread->index], &span);
+    thread_time_add(h, e->process, &h->threads[e->thread->index], &span);
+    return 0;
 }
 
 /* ---- what a thread did ----------------------------------------------------------------------- */

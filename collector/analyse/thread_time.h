@@ -99,12 +99,12 @@ struct thread_times {
     void *context; /* of `horizon` */
 };
 
-/* `walk` must outlive `h`. 0 or GPUPROF_NO_MEMORY; call thread_times_release in both cases. */
+/* `walk` must outlive `h`. Returns 0. */
 int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_fn *horizon,
                       void *context);
 void thread_times_release(struct thread_times *h);
 
-/* Takes a slice, in time order; ignores other records. 0 or GPUPROF_NO_MEMORY. */
+/* Takes a slice, in time order; ignores other records. Returns 0. */
 int thread_times_take(struct thread_times *h, const struct slice *s);
 
 /* True if the process has such records. Other processes have no parts. */
