@@ -77,11 +77,9 @@ void analyses_put(struct sums *sums, struct part *p)
             sums_put(&sums[i], p); /* no rows, if the table was not started */
 }
 
-int analyses_add(struct sums *sums, struct part *p)
+void analyses_add(struct sums *sums, struct part *p)
 {
-    int error = 0;
-    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
+    for (unsigned i = 0; i < ANALYSES_COUNT && !p->has_failed; i++)
         if (sums[i].info)
-            error = sums_add(&sums[i], p);
-    return error;
+            sums_add(&sums[i], p);
 }

@@ -46,7 +46,7 @@ const char *failure_name(const struct sums_row *row, char text[static FAILURE_TE
 /* Write the tables to a part, add a part to them, and finish after the last part. See sums_put,
  * sums_add and sums_finish. */
 void analyses_put(struct sums *sums, struct part *p);
-int analyses_add(struct sums *sums, struct part *p);
+void analyses_add(struct sums *sums, struct part *p);
 int analyses_finish(struct sums *sums);
 
 #endif

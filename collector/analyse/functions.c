@@ -15,9 +15,7 @@ static int functions_take(void *context, const struct rows *rows)
     for (uint32_t i = 0; error == 0 && i < rows->count; i++) {
         const struct function *f = functions[rows->columns[ROW_FUNCTION][i]];
         uint64_t key = sums_function(sums, f);
-        struct sums_row *row = key ? sums_row(sums, key, f->domain, 0) : NULL;
-        if (!row)
-            return GPUPROF_NO_MEMORY;
+        struct sums_row *row = sums_row(sums, key, f->domain, 0);
         uint64_t ns = rows->columns[ROW_NS][i], weight = rows->columns[ROW_WEIGHT][i];
         uint64_t flags = rows->columns[ROW_FLAGS][i];
         row->values[CALLS] += weight;

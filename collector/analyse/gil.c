@@ -26,7 +26,7 @@ static struct sums_row *gil_row_of(struct sums *s, const struct event *e, uint64
     const struct thread *thread = tid ? host_thread(e, tid) : e->thread;
     tid = tid ? tid : thread->tid;
     struct sums_row *row = sums_row(s, e->process->index, tid, holder);
-    if (!row || sums_is_others(row) || row->values[THREAD_TEXT])
+    if (sums_is_others(row) || row->values[THREAD_TEXT])
         return row;
     row->values[THREAD_TEXT] = gil_title(s, thread, tid);
     row->values[HOLDER_TEXT] = holder == STOPPED ? sums_text(s, "stop of the world")
@@ -41,8 +41,6 @@ static int take_rest(struct sums *s, const struct event *e)
 {
     const struct record *r = e->record;
     struct sums_row *row = gil_row_of(s, e, record_arg(r, GIL_REST_TID), 0);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     row->values[TIMES] += record_arg(r, GIL_REST_WAITS) + record_arg(r, GIL_REST_HOLDS);
     row->values[WAITS] += record_arg(r, GIL_REST_WAITS);
     row->values[WAIT] += record_arg(r, GIL_REST_WAIT_NS);
@@ -62,8 +60,6 @@ static int gil_take(void *context, const struct slice *s)
     bool is_stop = r->code == GIL_STOPPED, is_wait = is_stop || r->code == GIL_WAITED;
     uint64_t holder = is_stop ? STOPPED : is_wait ? record_arg(r, GIL_OTHER) : 0;
     struct sums_row *row = gil_row_of(context, e, 0, holder);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     uint64_t ns = e->end_ns - e->begin_ns;
     row->values[TIMES]++;
     row->values[is_wait ? WAITS : HOLDS]++;

@@ -23,7 +23,7 @@ static int imports_take(void *context, const struct slice *s)
     uint32_t stack = e->record->stack_id;
     struct sums_row *row = stack ? sums_row(context, e->process->index, stack, 0) : NULL;
     if (!row)
-        return stack ? GPUPROF_NO_MEMORY : 0;
+        return 0;
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
     row->values[SEEN] += weight;
     row->values[CPU_ALL] += is_sample && sample.is_cpu ? sample.ns : 0;

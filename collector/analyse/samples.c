@@ -54,8 +54,6 @@ static int samples_take(void *context, const struct slice *s)
                    : sample.is_cpu    ? NO_STACK
                                       : why_looked(&sample);
     struct sums_row *row = sums_row(context, s->event.process->index, sample.stack, why);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     row->values[SEEN] += sample.count;
     row->values[SAMPLES] += sample.is_cpu ? sample.count : 0;
     row->values[CPU] += sample.is_cpu ? sample.ns : 0;
@@ -107,17 +105,14 @@ static int samples_end(void *context)
 {
     struct sums *s = context;
     struct place_lines lines = {.stacks = &s->walk->survey.stacks};
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < s->count; i++)
+    for (uint32_t i = 0; i < s->count; i++)
         if (!sums_is_others(&s->rows[i]) && s->rows[i].keys[2] == HAS_STACK)
-            error = place_lines_add(&lines, (uint32_t)s->rows[i].keys[0],
-                                    (uint32_t)s->rows[i].keys[1], true);
-    if (error == 0)
-        error = place_lines_find(&lines, s->walk->rec, s->walk->symbols);
-    if (error == 0)
-        error = sums_remake(s, place_row, &lines);
+            place_lines_add(&lines, (uint32_t)s->rows[i].keys[0], (uint32_t)s->rows[i].keys[1],
+                            true);
+    place_lines_find(&lines, s->walk->rec, s->walk->symbols);
+    sums_remake(s, place_row, &lines);
     place_lines_release(&lines);
-    return error;
+    return 0;
 }
 
 /* "tokenize (data.py:81)", in `text`. */

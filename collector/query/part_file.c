@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "bytes.h"
 #include "crc32c.h"
@@ -23,26 +24,14 @@
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static bool part_file_grow(struct part *p, size_t length)
-{
-    size_t capacity = 2 * p->capacity + length + FIRST_BYTES;
-    uint8_t *grown = p->has_failed ? NULL : realloc(p->data, capacity);
-    p->has_failed = !grown;
-    p->data = grown ? grown : p->data;
-    p->capacity = grown ? capacity : p->capacity;
-    return grown;
-}
-
-static inline bool part_file_has_room(struct part *p, size_t length)
-{
-    return !p->has_failed && (length <= p->capacity - p->length || part_file_grow(p, length));
-}
-
 static void part_file_put(struct part *p, const void *data, size_t length)
 {
-    if (!data || !part_file_has_room(p, length))
-        return;
-    memcpy(p->data + p->length, data, length);
+    if (length > p->capacity - p->length) {
+        p->capacity = 2 * p->capacity + length + FIRST_BYTES;
+        p->data = memory_resize(p->data, p->capacity, 1);
+    }
+    if (length)
+        memcpy(p->data + p->length, data, length);
     p->length += length;
 }
 
@@ -60,11 +49,10 @@ static const uint8_t *part_file_get(struct part *p, uint64_t length)
 void part_number(struct part *p, uint64_t *number)
 {
     if (p->is_written) {
-        if (!part_file_has_room(p, VARINT_BYTES_MAX))
-            return;
-        struct byte_writer w = byte_writer(p->data + p->length, VARINT_BYTES_MAX);
+        uint8_t bytes[VARINT_BYTES_MAX];
+        struct byte_writer w = byte_writer(bytes, sizeof bytes);
         put_varint(&w, *number);
-        p->length += w.length;
+        part_file_put(p, bytes, w.length);
         return;
     }
     struct byte_reader r = byte_reader(p->data + p->at, p->has_failed ? 0 : p->length - p->at);
@@ -143,11 +131,8 @@ void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
             return;
         unsigned row = (unsigned)(number - 1) / HISTOGRAM_BUCKETS;
         unsigned bucket = (unsigned)(number - 1) % HISTOGRAM_BUCKETS;
-        uint64_t *there =
-            h->rows[row] ? &h->rows[row][bucket] : histogram_make(h, row, bucket, rows_left);
-        p->has_failed |= !there;
-        if (there)
-            *there += value;
+        *(h->rows[row] ? &h->rows[row][bucket] : histogram_make(h, row, bucket, rows_left)) +=
+            value;
         h->count += value;
     }
 }
@@ -232,8 +217,8 @@ static void carry_text(struct part *p, const struct part_field *f, void *at)
     p->has_failed |= f->kind == PART_CHARS && text && strlen(text) >= f->bytes;
     if (p->is_written || p->has_failed)
         return;
-    if (f->kind == PART_OWNED && text && !(copy = strdup(text)))
-        p->has_failed = p->is_short = true;
+    if (f->kind == PART_OWNED)
+        copy = memory_text(text);
     if (f->kind == PART_CHARS)
         memcpy(at, text, strlen(text) + 1);
     else
@@ -273,9 +258,7 @@ static void carry_list(struct part *p, const struct part_field *f, uint8_t *of)
     p->has_failed |= f->below && count >= f->below;
     memcpy(&list, of + f->at, sizeof list);
     if (!p->is_written) {
-        list = p->has_failed ? NULL : calloc(count + 1u, f->item_bytes);
-        p->is_short |= !list && !p->has_failed;
-        p->has_failed |= !list;
+        list = p->has_failed ? NULL : memory_new(count + 1u, f->item_bytes);
         *there = list ? count : 0;
         memcpy(of + f->at, &list, sizeof list);
     }
@@ -360,8 +343,6 @@ int part_end(struct part *p)
 {
     uint8_t header[HEADER_BYTES] = {0};
     struct byte_writer w = byte_writer(header, sizeof header);
-    if (p->has_failed)
-        return GPUPROF_NO_MEMORY;
     p->file_bytes = HEADER_BYTES + p->span_bytes + p->length;
     put_u64(&w, PART_MAGIC);
     put_u32(&w, PART_VERSION);
@@ -408,10 +389,8 @@ const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *
     p->length = values;
     p->span_bytes = spans;
     p->file_bytes = HEADER_BYTES + spans + values;
-    p->data = malloc(values + 1);
-    if (!p->data)
-        *error = GPUPROF_NO_MEMORY;
-    else if (file_read_at(fd, values_at(p), p->data, values) != (ssize_t)values)
+    p->data = memory_new(values + 1, 1);
+    if (file_read_at(fd, values_at(p), p->data, values) != (ssize_t)values)
         *error = GPUPROF_IO;
     return NULL;
 }

@@ -45,8 +45,7 @@ struct part {
     uint32_t index, count;
     uint64_t set;
     bool is_written; /* false: being read */
-    bool has_failed; /* no memory, or impossible counts */
-    bool is_short;   /* no memory while reading */
+    bool has_failed; /* impossible counts */
     bool has_more;   /* some list had more rows than fit */
     uint8_t *data;   /* owned: the values */
     size_t length;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 
 void sums_init(struct sums *s, const struct sums_info *info, struct walk *walk,
                uint64_t *histogram_rows)
@@ -59,17 +60,16 @@ static int take_declared(void *context, const struct rows *rows)
     const uint64_t *types = rows->columns[ROW_TYPE], *keys = rows->columns[from->key];
     const uint64_t *ns = rows->columns[from->ns ? from->ns : ROW_NS];
     bool by_grid = s->by == BY_GRID && s->info->keys[1];
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < rows->count; i++) {
+    for (uint32_t i = 0; i < rows->count; i++) {
         if (!(from->types >> types[i] & 1))
             continue;
         uint64_t key = from->key == ROW_NAME ? rows_name_key(rows, keys[i]) : keys[i];
         struct sums_row *row = sums_row(s, key, by_grid ? rows->columns[ROW_GRID][i] : 0,
                                         by_grid ? rows->columns[ROW_BLOCK][i] : 0);
         uint64_t weight = rows->table == ROWS_CALLS ? rows->columns[ROW_WEIGHT][i] : 1;
-        error = sums_count(s, row, ns[i], rows->columns[ROW_BYTES][i], weight);
+        sums_count(s, row, ns[i], rows->columns[ROW_BYTES][i], weight);
     }
-    return error;
+    return 0;
 }
 
 void sums_read_rows(struct sums *s, struct resolver *r)
@@ -107,8 +107,6 @@ struct consumer sums_consumer(struct sums *s)
 uint64_t sums_function(struct sums *s, const struct function *f)
 {
     uint64_t *keys = array_reach(s->function_of, &s->function_of_count, f->index, sizeof *keys);
-    if (!keys)
-        return 0;
     s->function_of = keys;
     if (!keys[f->index])
         keys[f->index] = sums_text(s, f->name);
@@ -118,21 +116,17 @@ uint64_t sums_function(struct sums *s, const struct function *f)
 uint64_t sums_text(struct sums *s, const char *text)
 {
     const struct kernel_name *name;
-    return kernel_name_intern(&s->texts, (const uint8_t *)text, strlen(text), &name) < 0
-               ? 0
-               : sums_name_key(name);
+    kernel_name_intern(&s->texts, (const uint8_t *)text, strlen(text), &name);
+    return sums_name_key(name);
 }
 
 /* Only before sorting: rows and values are in the same order. */
-static bool sums_grow(struct sums *s)
+static void sums_grow(struct sums *s)
 {
-    if (!array_grow(&s->rows, &s->capacity, sizeof *s->rows, 64))
-        return false;
-    uint64_t *values = realloc(s->values, s->capacity * s->value_count * sizeof *values);
-    s->values = values ? values : s->values;
-    for (uint32_t i = 0; values && i < s->count; i++)
-        s->rows[i].values = values + (size_t)i * s->value_count;
-    return values;
+    array_grow(&s->rows, &s->capacity, sizeof *s->rows, 64);
+    s->values = memory_resize(s->values, (size_t)s->capacity * s->value_count, sizeof *s->values);
+    for (uint32_t i = 0; i < s->count; i++)
+        s->rows[i].values = s->values + (size_t)i * s->value_count;
 }
 
 struct sums_row *sums_row_make(struct sums *s, struct key key)
@@ -144,17 +138,16 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
     }
     if (place)
         return &s->rows[place - 1];
-    if (s->count == s->capacity && !sums_grow(s))
-        return NULL;
+    if (s->count == s->capacity)
+        sums_grow(s);
     struct sums_row *row = &s->rows[s->count];
     *row = (struct sums_row){.keys = {key.a, key.b, key.c},
                              .values = s->values + (size_t)s->count * s->value_count};
     for (unsigned i = 0; i < s->value_count; i++)
         row->values[i] = s->info->values[i] == JOIN_LEAST ? UINT64_MAX : 0;
-    row->durations = s->info->has_durations ? calloc(1, sizeof *row->durations) : NULL;
-    if (s->info->has_durations && !row->durations)
-        return NULL;
-    return key_map_set(&s->places, key, ++s->count) < 0 ? NULL : row;
+    row->durations = memory_new(s->info->has_durations, sizeof *row->durations);
+    key_map_set(&s->places, key, ++s->count);
+    return row;
 }
 
 const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text)
@@ -216,10 +209,8 @@ static void sums_own_join(const struct sums_info *info, struct sums_row *into,
 
 int sums_row_add(struct sums *s, struct key key, const uint64_t *values)
 {
-    struct sums_row *row = sums_row(s, key.a, key.b, key.c);
-    if (row)
-        sums_own_join(s->info, row, values);
-    return row ? 0 : GPUPROF_NO_MEMORY;
+    sums_own_join(s->info, sums_row(s, key.a, key.b, key.c), values);
+    return 0;
 }
 
 void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from)
@@ -246,10 +237,7 @@ int sums_remake(struct sums *s, sums_remake_fn *remake, void *context)
             error = remake(s, &rows[i], context);
             continue;
         }
-        struct sums_row *others = sums_row(s, SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS);
-        error = others ? 0 : GPUPROF_NO_MEMORY;
-        if (others)
-            sums_join(s, others, &rows[i]);
+        sums_join(s, sums_row(s, SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS), &rows[i]);
     }
     for (uint32_t i = 0; i < count; i++)
         free_durations(rows[i].durations);
@@ -277,7 +265,7 @@ int sums_finish(struct sums *s)
 /* ---- parts ---- */
 
 /* Transfers the shown name, and the recorded one if it differs. */
-static int carry_text(struct sums *s, struct part *p, uint64_t *key)
+static void carry_text(struct sums *s, struct part *p, uint64_t *key)
 {
     const struct kernel_name *name = p->is_written ? (const void *)(uintptr_t)*key : NULL;
     const char *shown = name ? name->shown : NULL;
@@ -285,40 +273,39 @@ static int carry_text(struct sums *s, struct part *p, uint64_t *key)
     part_text(p, &shown);
     part_text(p, &raw);
     if (p->is_written || !shown)
-        return 0;
-    int error =
-        raw ? kernel_name_intern_shown(&s->walk->kernels, raw, shown, &name)
-            : kernel_name_intern(&s->walk->texts, (const uint8_t *)shown, strlen(shown), &name);
+        return;
+    if (raw)
+        kernel_name_intern_shown(&s->walk->kernels, raw, shown, &name);
+    else
+        kernel_name_intern(&s->walk->texts, (const uint8_t *)shown, strlen(shown), &name);
     *key = sums_name_key(name);
-    return error;
 }
 
-static int carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_t *key)
+static void carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_t *key)
 {
-    if (kind == KEY_TEXT)
-        return carry_text(s, p, key);
+    if (kind == KEY_TEXT) {
+        carry_text(s, p, key);
+        return;
+    }
     part_number(p, key);
     if (kind != KEY_PROCESS || p->is_written || p->has_failed)
-        return 0;
+        return;
     p->has_failed |= *key >= p->process_count;
     *key = p->has_failed ? 0 : p->processes[*key]->index;
-    return 0;
 }
 
-static int carry_row(struct sums *s, struct part *p, struct sums_row *row)
+static void carry_row(struct sums *s, struct part *p, struct sums_row *row)
 {
     const struct sums_info *info = s->info;
     bool is_others = sums_is_others(row);
-    int error = 0;
     part_flag(p, &is_others);
     p->has_failed |= is_others && !info->rows_max;
     for (unsigned i = 0; i < SUMS_KEYS && is_others; i++)
         row->keys[i] = SUMS_OTHERS;
-    for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && !is_others && error == 0; i++)
-        error = carry_key(s, p, info->keys[i], &row->keys[i]);
-    for (unsigned i = 0; i < SUMS_VALUES && info->values[i] && error == 0; i++)
-        error = carry_key(s, p, info->is[i], &row->values[i]);
-    return error;
+    for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && !is_others; i++)
+        carry_key(s, p, info->keys[i], &row->keys[i]);
+    for (unsigned i = 0; i < SUMS_VALUES && info->values[i]; i++)
+        carry_key(s, p, info->is[i], &row->values[i]);
 }
 
 void sums_put(struct sums *s, struct part *p)
@@ -332,22 +319,19 @@ void sums_put(struct sums *s, struct part *p)
     }
 }
 
-static int sums_add_row(struct sums *s, struct part *p)
+static void sums_add_row(struct sums *s, struct part *p)
 {
     uint64_t values[SUMS_VALUES] = {0};
     struct sums_row got = {.values = values};
-    int error = carry_row(s, p, &got);
-    if (error < 0 || p->has_failed)
-        return error;
+    carry_row(s, p, &got);
+    if (p->has_failed)
+        return;
     struct key key = {got.keys[0], got.keys[1], got.keys[2]};
     struct sums_row *row =
         s->info->row && !sums_is_others(&got) ? s->info->row(s, key) : sums_row_make(s, key);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     sums_own_join(s->info, row, got.values);
     if (row->durations)
         part_histogram(p, row->durations, s->histogram_rows);
-    return 0;
 }
 
 /* Returns the least bytes of a row in a part. */
@@ -361,12 +345,10 @@ static unsigned row_bytes(const struct sums_info *info)
     return count;
 }
 
-int sums_add(struct sums *s, struct part *p)
+void sums_add(struct sums *s, struct part *p)
 {
     uint32_t count = 0;
-    int error = 0;
     part_count(p, &count, row_bytes(s->info));
-    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
-        error = sums_add_row(s, p);
-    return error;
+    for (uint32_t i = 0; i < count && !p->has_failed; i++)
+        sums_add_row(s, p);
 }

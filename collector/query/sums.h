@@ -167,11 +167,11 @@ static inline bool sums_is_of_rows(const struct sums_info *info)
     return info->rows.tables || info->from.types;
 }
 
-/* Returns the key of a function's name; 0: no memory. Variants and builds of one function have the
+/* Returns the key of a function's name; 0: no room. Variants and builds of one function have the
  * same name and domain. */
 uint64_t sums_function(struct sums *s, const struct function *f);
 
-/* Returns the key of a text, which it copies; 0: no memory or room. Too slow for every event. */
+/* Returns the key of a text, which it copies; 0: no room. Too slow for every event. */
 uint64_t sums_text(struct sums *s, const char *text);
 static inline uint64_t sums_name_key(const struct kernel_name *name)
 {
@@ -195,7 +195,7 @@ static inline struct sums_row *sums_recent_row(struct sums *s, struct key key,
 }
 
 /* Returns the row with these keys (0 for unused ones), made if necessary; a view until the next row
- * is made. NULL: no memory. */
+ * is made. */
 static inline struct sums_row *sums_row(struct sums *s, uint64_t a, uint64_t b, uint64_t c)
 {
     struct key key = {a, b, c};
@@ -204,8 +204,7 @@ static inline struct sums_row *sums_row(struct sums *s, uint64_t a, uint64_t b, 
     if (row)
         return row;
     row = sums_row_make(s, key);
-    if (row)
-        *recent = (struct sums_recent){key, (uint64_t)(row - s->rows) + 1};
+    *recent = (struct sums_recent){key, (uint64_t)(row - s->rows) + 1};
     return row;
 }
 
@@ -220,19 +219,16 @@ static inline struct sums_row *sums_find(struct sums *s, struct key key)
     return place ? &s->rows[place - 1] : row;
 }
 
-/* Adds a duration, `weight` times, to the row's histogram. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Adds a duration, `weight` times, to the row's histogram. Returns 0. */
 static inline int sums_took(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t weight)
 {
     return histogram_add(row->durations, ns, weight, s->histogram_rows);
 }
 
-/* Adds `count` equal events to a row with sums_from's values; the row may be NULL. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+/* Adds `count` equal events to a row with sums_from's values. Returns 0. */
 static inline int sums_count(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t bytes,
                              uint64_t count)
 {
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     row->values[SUMS_COUNT] += count;
     row->values[SUMS_TOTAL] += ns * count;
     row->values[SUMS_BYTES] += bytes * count;
@@ -241,7 +237,7 @@ static inline int sums_count(struct sums *s, struct sums_row *row, uint64_t ns, 
     return sums_took(s, row, ns, count);
 }
 
-/* Adds these values to the row of these keys. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Adds these values to the row of these keys. Returns 0. */
 int sums_row_add(struct sums *s, struct key key, const uint64_t *values);
 
 /* Adds all of `from` to `into` and empties `from`, which is then not shown. */
@@ -262,10 +258,9 @@ int sums_finish(struct sums *s);
  * none. */
 const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text);
 
-/* Write the table to a part, and add a part's rows. Return 0 or GPUPROF_NO_MEMORY; the part stores
- * what is wrong with it. */
+/* Write the table to a part, and add a part's rows; the part stores what is wrong with it. */
 void sums_put(struct sums *s, struct part *p);
-int sums_add(struct sums *s, struct part *p);
+void sums_add(struct sums *s, struct part *p);
 
 /* The functions of SUMS_TABLE. (sums_table.c) */
 void sums_begin(struct table *t);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/memory.h"
 #include "query/sums.h"
 #include "read/process.h"
 
@@ -36,7 +37,7 @@ static struct cell show_thread(const struct sums *s, uint64_t key, enum column_s
     case SHOWS_PID: return cell_number(p->header.pid);
     case SHOWS_TID: return cell_number(t->tid);
     case SHOWS_THREAD: return cell_text(t->name);
-    default: return cell_owned(strdup(thread_title(p, t, title, sizeof title)));
+    default: return cell_owned(memory_text(thread_title(p, t, title, sizeof title)));
     }
 }
 
@@ -46,7 +47,7 @@ static struct cell show_process(const struct process *p, enum column_shows shows
     switch (shows) {
     case SHOWS_HOST: return cell_text(p->header.host);
     case SHOWS_PID: return cell_number(p->header.pid);
-    case SHOWS_KEY: return cell_owned(strdup(process_title(p, true, title, sizeof title)));
+    case SHOWS_KEY: return cell_owned(memory_text(process_title(p, true, title, sizeof title)));
     default: return (struct cell){0};
     }
 }
@@ -61,7 +62,7 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
     uint64_t key = is_value ? row->values[c->of - SUMS_KEYS] : row->keys[c->of];
     const char *name = is_value ? NULL : sums_name(s, row, c->of, text);
     if (c->shows == SHOWS_KEY && name)
-        return name == text ? cell_owned(strdup(text)) : cell_text(name);
+        return name == text ? cell_owned(memory_text(text)) : cell_text(name);
     bool is_others = !is_value && sums_is_others(row);
     if (is_others && kind != KEY_TEXT)
         return (struct cell){0};

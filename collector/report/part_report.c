@@ -12,6 +12,7 @@
 #include "analyse/op_report.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "error.h"
 
@@ -126,7 +127,8 @@ static int put_sums(struct report *r, struct part *p)
 
 static int add_sums(struct combination *c, struct part *p)
 {
-    return analyses_add(c->report.sums, p);
+    analyses_add(c->report.sums, p);
+    return 0;
 }
 
 static int end_sums(struct combination *c)
@@ -234,12 +236,12 @@ static int add_more(struct combination *c, struct part *p)
 {
     bool has_more = false;
     const char *file;
-    int error = 0;
     part_flag(p, &has_more);
     c->has_more |= has_more || p->has_more;
-    while (error == 0 && part_get_text(p, &file))
-        error = file ? recording_note_file(&c->rec, file) : 0;
-    return error;
+    while (part_get_text(p, &file))
+        if (file)
+            recording_note_file(&c->rec, file);
+    return 0;
 }
 
 static const struct part_section start_part = {NULL, NULL, part_report_start};
@@ -272,7 +274,6 @@ static enum exit_code part_report_add_up(struct combination *c)
         for (uint32_t i = 0; i < c->part_count && error == 0 && sections[s]->add; i++) {
             struct part *p = &c->parts[i];
             error = sections[s]->add(c, p);
-            error = p->is_short ? GPUPROF_NO_MEMORY : error;
             if (error == 0 && p->has_failed)
                 return damaged(c, p);
         }
@@ -290,19 +291,16 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
 {
     *c = (struct combination){.is_quiet = quiet,
                               .groups = groups,
-                              .parts = calloc(count, sizeof *c->parts),
-                              .numbers = calloc(count, sizeof *c->numbers)};
-    enum exit_code code = EXIT_OK;
-    int error = c->parts && c->numbers ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && code == EXIT_OK && i < count; i++) {
+                              .parts = memory_new(count, sizeof *c->parts),
+                              .numbers = memory_new(count, sizeof *c->numbers)};
+    enum exit_code code = say_error("report", reader_init(&c->rec.reader));
+    for (uint32_t i = 0; code == EXIT_OK && i < count; i++) {
         code = read(context, i, &c->parts[i]);
         c->part_count++;
     }
-    if (error == 0 && code == EXIT_OK)
+    if (code == EXIT_OK)
         code = check_set(c);
-    if (error == 0 && code == EXIT_OK)
-        return part_report_add_up(c);
-    return code == EXIT_OK ? say_error("report", error) : code;
+    return code == EXIT_OK ? part_report_add_up(c) : code;
 }
 
 void combination_release(struct combination *c)

@@ -5,6 +5,7 @@
 
 #include "analyse/rank_report.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "error.h"
 #include "report/part_report.h"
 #include "resolve/steps.h"
@@ -80,16 +81,12 @@ static int process_part_put(struct report *r, struct part *p)
 static int process_part_add(struct combination *c, struct part *p)
 {
     struct recording *rec = &c->rec;
-    int error = 0;
     part_rows(p, &p->process_count, process_fields);
-    for (uint32_t i = 0; i < p->process_count && error == 0 && !p->has_failed; i++) {
-        struct process *process = malloc(sizeof *process);
+    for (uint32_t i = 0; i < p->process_count && !p->has_failed; i++) {
+        struct process *process = memory_new(1, sizeof *process);
         uint32_t index = rec->count, reported_count = index;
-        if (!process || ARRAY_PUSH(c->reported, reported_count, NULL) < 0 ||
-            ARRAY_PUSH(rec->processes, rec->count, &process) < 0) {
-            free(process);
-            return GPUPROF_NO_MEMORY;
-        }
+        ARRAY_PUSH(c->reported, reported_count, NULL);
+        ARRAY_PUSH(rec->processes, rec->count, &process);
         *process = (struct process){
             .number = index,
             .index = index,
@@ -97,10 +94,10 @@ static int process_part_add(struct combination *c, struct part *p)
             .file = {.fd = -1, .size = (p->length + p->span_bytes) / p->process_count}};
         carry_process(p, process, &c->reported[index]);
         process->losses = c->reported[index].losses;
-        if (!p->has_failed && clock_map_init(&process->clock, &process->header) < 0)
-            error = GPUPROF_NO_MEMORY;
+        if (!p->has_failed)
+            clock_map_init(&process->clock, &process->header);
     }
-    return error;
+    return 0;
 }
 
 const struct part_section process_part = {process_part_put, process_part_add, NULL};
@@ -139,8 +136,8 @@ static int step_part_add(struct combination *c, struct part *p)
     }
     for (struct step row = {0}; part_get_row(p, step_fields, &row); row = (struct step){0}) {
         p->has_failed |= row.end_ns < row.begin_ns;
-        if (whole.kind <= s->kind && ARRAY_PUSH(s->list, s->count, &row) < 0)
-            return GPUPROF_NO_MEMORY;
+        if (whole.kind <= s->kind)
+            ARRAY_PUSH(s->list, s->count, &row);
     }
     return 0;
 }

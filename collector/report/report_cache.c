@@ -148,9 +148,7 @@ int report_cache_memory(struct report_cache *k, struct combination *c)
     }
     findings_sort(f);
     c->report.missing &= ~(unsigned)PART_MEMORY;
-    return p->is_short                           ? GPUPROF_NO_MEMORY
-           : p->has_failed || p->at != p->length ? GPUPROF_DAMAGED
-                                                 : 0;
+    return p->has_failed || p->at != p->length ? GPUPROF_DAMAGED : 0;
 }
 
 /* Reads or writes what precedes the findings. */

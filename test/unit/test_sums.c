@@ -81,7 +81,7 @@ static void combine(struct made *a, struct made *b, struct made *to)
         part.is_written = false;
         part.processes = to->loaded;
         part.process_count = 2;
-        assert_int_equal(sums_add(&to->sums, &part), 0);
+        sums_add(&to->sums, &part);
         assert_false(part.has_failed);
         assert_int_equal(part.at, part.length);
         for (size_t cut = 0; cut < part.length; cut++) { /* what is short is no part */
@@ -89,7 +89,7 @@ static void combine(struct made *a, struct made *b, struct made *to)
             struct part less = {.data = part.data, .length = cut, .process_count = 2};
             make(&torn, false);
             less.processes = torn.loaded;
-            assert_int_equal(sums_add(&torn.sums, &less), 0);
+            sums_add(&torn.sums, &less);
             assert_true(less.has_failed);
             release(&torn);
         }
