@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -84,13 +85,11 @@ static void run_steps_keep(struct run_steps *r, uint32_t first, uint32_t end, do
 }
 
 /* Makes each process a step, from its first event to its last. */
-static int take_processes(struct run_steps *r)
+static void take_processes(struct run_steps *r)
 {
     const struct recording *rec = r->walk->rec;
     struct steps *s = &r->steps;
-    struct step *list = calloc(rec->count + 1u, sizeof *list);
-    if (!list)
-        return GPUPROF_NO_MEMORY;
+    struct step *list = memory_new(rec->count + 1u, sizeof *list);
     free(s->list);
     s->list = list;
     s->count = 0;
@@ -102,19 +101,17 @@ static int take_processes(struct run_steps *r)
                 .begin_ns = begin_ns, .end_ns = end_ns + 1, .process = rec->processes[i]};
     }
     s->firsts[rec->count] = s->count;
-    return 0;
 }
 
-static int keep_all(struct run_steps *r)
+static void keep_all(struct run_steps *r)
 {
     struct steps *s = &r->steps;
-    double *list = malloc(2 * (s->count + 1u) * sizeof *list);
-    r->list = calloc(s->count + 1u, sizeof *r->list);
-    if (list && r->list)
-        for (uint32_t i = 0; i < r->walk->rec->count; i++)
-            run_steps_keep(r, s->firsts[i], s->firsts[i + 1], list, list + s->count + 1);
+    double *list = memory_new(2 * (s->count + 1u), sizeof *list);
+    free(r->list);
+    r->list = memory_new(s->count + 1u, sizeof *r->list);
+    for (uint32_t i = 0; i < r->walk->rec->count; i++)
+        run_steps_keep(r, s->firsts[i], s->firsts[i + 1], list, list + s->count + 1);
     free(list);
-    return list && r->list ? 0 : GPUPROF_NO_MEMORY;
 }
 
 enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const struct run_reading *how)
@@ -123,20 +120,19 @@ enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const stru
     const char *by = options->step_by, *pattern = options->step_range;
     *r = (struct run_steps){.walk = walk};
     enum exit_code code = steps_find(&r->steps, walk, by, pattern, false, how->verb);
-    int error = code == EXIT_OK ? keep_all(r) : 0;
+    if (code != EXIT_OK)
+        return code;
+    keep_all(r);
     /* If steps were requested, nothing else is compared instead. */
-    if (code == EXIT_OK && error == 0 && !r->kept && (by || pattern))
+    if (!r->kept && (by || pattern))
         return usage_error("%s: %s%s: no such step was recorded from start to end", how->verb,
                            pattern ? "--step-range=" : "--step-by=", pattern ? pattern : by);
-    if (code == EXIT_OK && error == 0 && !r->kept) {
-        free(r->list);
-        r->list = NULL;
+    if (!r->kept) {
         r->is_whole = true;
-        error = take_processes(r);
-        if (error == 0)
-            error = keep_all(r);
+        take_processes(r);
+        keep_all(r);
     }
-    return error < 0 ? say_error(how->verb, error) : code;
+    return EXIT_OK;
 }
 
 void run_steps_release(struct run_steps *r)
@@ -163,20 +159,18 @@ static struct run_device *run_steps_device_of(struct run_steps *r, const struct 
     struct key key = {e->process->index, device, 0};
     struct run_device made = {.process = e->process->index, .device = device};
     uint32_t place;
-    int error = KEY_MAP_ITEM(&r->device_places, key, r->devices, r->device_count,
-                             SURVEY_DEVICES_MAX, &made, &place);
-    return error < 0 ? NULL : &r->devices[(place ? place : SURVEY_DEVICES_MAX) - 1];
+    KEY_MAP_ITEM(&r->device_places, key, r->devices, r->device_count, SURVEY_DEVICES_MAX, &made,
+                 &place);
+    return &r->devices[(place ? place : SURVEY_DEVICES_MAX) - 1];
 }
 
 /* Adds the time that the device was not busy before to the steps in which it passes. */
-static int run_steps_take_work(struct run_steps *r, const struct event *e)
+static void run_steps_take_work(struct run_steps *r, const struct event *e)
 {
     struct run_device *d = run_steps_device_of(r, e);
-    if (!d)
-        return GPUPROF_NO_MEMORY;
     uint64_t at_ns = e->begin_ns > d->until_ns ? e->begin_ns : d->until_ns;
     if (e->end_ns <= at_ns)
-        return 0;
+        return;
     const struct steps *steps = &r->steps;
     const struct step *s = steps_at(steps, e->process, at_ns);
     uint32_t i = s ? (uint32_t)(s - steps->list) : steps->firsts[e->process->index];
@@ -189,7 +183,6 @@ static int run_steps_take_work(struct run_steps *r, const struct event *e)
         r->list[i].values[RUN_GPU_BUSY] += to_ns > from_ns ? to_ns - from_ns : 0;
     }
     d->until_ns = e->end_ns;
-    return 0;
 }
 
 static void run_steps_take_call(struct run_steps *r, const struct event *e)
@@ -225,7 +218,8 @@ static int run_steps_take(void *context, const struct slice *s)
         e->record->type == RECORD_KERNEL ? run_step_at(r, e->process, at_ns) : NULL;
     if (step)
         step->values[RUN_KERNELS]++;
-    return run_steps_take_work(r, e);
+    run_steps_take_work(r, e);
+    return 0;
 }
 
 struct consumer run_steps_consumer(struct run_steps *r)
@@ -286,9 +280,7 @@ static double whole_time(const struct run_steps *r)
 
 int run_steps_metrics(struct run_steps *r, double metrics[RUN_METRICS])
 {
-    double *list = malloc((r->steps.count + 1u) * sizeof *list);
-    if (!list)
-        return GPUPROF_NO_MEMORY;
+    double *list = memory_new(r->steps.count + 1u, sizeof *list);
     fill_in(r);
     for (unsigned m = 0; m < RUN_METRICS && r->kept; m++)
         if (run_metric_infos[m].of == RUN_OF_STEP)

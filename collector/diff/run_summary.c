@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "error.h"
 
 const struct run_metric_info run_metric_infos[RUN_METRICS] = {
@@ -33,15 +34,11 @@ int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel)
 {
     if (r->kernel_count == RUN_KERNELS_MAX)
         return 0;
-    struct run_kernel copy = {strdup(kernel->name), {NULL}, kernel->count, kernel->ns};
-    bool is_whole = copy.name != NULL;
+    struct run_kernel copy = {memory_text(kernel->name), {NULL}, kernel->count, kernel->ns};
     for (unsigned i = 0; i < RUN_PLACES; i++)
-        if (kernel->place[i])
-            is_whole &= (copy.place[i] = strdup(kernel->place[i])) != NULL;
-    if (is_whole && ARRAY_PUSH(r->kernels, r->kernel_count, &copy) == 0)
-        return 0;
-    kernel_release(&copy);
-    return GPUPROF_NO_MEMORY;
+        copy.place[i] = memory_text(kernel->place[i]);
+    ARRAY_PUSH(r->kernels, r->kernel_count, &copy);
+    return 0;
 }
 
 /* NULL comes first. */
@@ -94,8 +91,8 @@ void run_summary_release(struct run_summary *r)
 
 int run_fact_set(struct run_summary *r, enum run_fact fact, const char *text)
 {
-    if (text && *text && !r->facts[fact] && !(r->facts[fact] = json_line(text)))
-        return GPUPROF_NO_MEMORY;
+    if (text && *text && !r->facts[fact])
+        r->facts[fact] = json_line(text);
     return 0;
 }
 
@@ -114,19 +111,13 @@ int run_set_add(struct run_set *s, struct run_summary *run, const char *name)
 {
     if (s->count == RUNS_MAX)
         return GPUPROF_LIMIT;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < run->kernel_count; i++)
-        error = run_kernel_add(&s->together, &run->kernels[i]);
-    char *copy = json_line(name); /* a path, which may contain anything */
-    if (error < 0 || !copy) {
-        free(copy);
-        return GPUPROF_NO_MEMORY;
-    }
+    for (uint32_t i = 0; i < run->kernel_count; i++)
+        run_kernel_add(&s->together, &run->kernels[i]);
     run_kernels_order(&s->together);
     if (run->kernel_count)
         s->together.steps += run->steps ? run->steps : 1; /* a run without steps counts as one */
     run_kernels_release(run);
-    s->names[s->count] = copy;
+    s->names[s->count] = json_line(name); /* a path, which may contain anything */
     s->runs[s->count++] = *run;
     *run = (struct run_summary){.steps = 0};
     return 0;

@@ -217,7 +217,7 @@ static void put_sums(struct export_writer *w, struct sums *s)
     struct table t = {.info = &s->info->table, .source = s};
     w->error = sqlite_facts_make_table(w, t.info);
     if (!w->error)
-        w->error = table_begin(&t, &(struct table_view){.limit = ROWS_UNLIMITED}, FORMAT_JSON);
+        table_begin(&t, &(struct table_view){.limit = ROWS_UNLIMITED}, FORMAT_JSON);
     for (uint32_t i = 0; !w->error && i < t.shown; i++)
         w->error = put_sums_row(w, &t, i);
     table_end(&t);

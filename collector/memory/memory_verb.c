@@ -124,28 +124,25 @@ static void print_json_head(const struct memory_report *m, FILE *out)
     fputs("}", out);
 }
 
-/* Prints text or JSON. 0 or GPUPROF_NO_MEMORY. */
-static int print(const struct memory_report *m, const struct memory_options *own,
-                 const struct table_view *view, enum report_format format, struct table *tables,
-                 unsigned count, FILE *out)
+/* Prints text or JSON. */
+static void print(const struct memory_report *m, const struct memory_options *own,
+                  const struct table_view *view, enum report_format format, struct table *tables,
+                  unsigned count, FILE *out)
 {
-    int error = 0;
     if (format == FORMAT_JSON)
         print_json_head(m, out);
     else if (!own->table.names)
         memory_overview_print(m, view, out);
-    for (unsigned i = 0; error == 0 && i < count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         struct table_view how = *view;
         if (strcmp(tables[i].info->name, "leaks") == 0)
             how.rows = 0; /* all rows: each is a failure of its own */
-        error = format == FORMAT_JSON ? table_print_json(&tables[i], &how, out)
-                                      : table_print_text(&tables[i], &how, out);
+        (format == FORMAT_JSON ? table_print_json : table_print_text)(&tables[i], &how, out);
     }
     if (format == FORMAT_JSON)
         fputs("\n}\n", out);
     else
         print_doubts(m, out);
-    return error;
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
@@ -167,9 +164,8 @@ static enum exit_code write_out(const struct memory_report *m, const struct opti
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    int error = print(m, own, &view, format, tables, count, out.stream);
-    say_error("memory", error);
-    return verb_output_close(&out, options->output, error);
+    print(m, own, &view, format, tables, count, out.stream);
+    return verb_output_close(&out, options->output, 0);
 }
 
 static enum exit_code memory_recording(struct recording *rec, const struct options *options,

@@ -33,12 +33,12 @@ static void print_processes(const struct report *r, FILE *out)
 }
 
 /* Prints the table of losses, which always ends the text. */
-static int report_print_losses(const struct report *r, const struct report_view *v, FILE *out)
+static void report_print_losses(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct table losses = {.info = &losses_table, .source = r};
     struct table_view how = v->how;
     how.is_named = report_names(v, &losses_table, 1);
-    return table_print_text(&losses, &how, out);
+    table_print_text(&losses, &how, out);
 }
 
 /* Prints where GPU rows come from, by groups of processes, so that a rank without rows shows. */
@@ -85,33 +85,29 @@ static unsigned wanted_tables(const struct report *r, const struct report_view *
     return count;
 }
 
-static int print_tables(const struct report *r, const struct report_view *v, FILE *out)
+static void print_tables(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = wanted_tables(r, v, tables);
-    int error = 0;
     if (v->format == FORMAT_TEXT)
         report_tables_order(v, tables, count);
-    for (unsigned i = 0; error == 0 && i < count; i++)
-        error = v->format == FORMAT_TEXT ? table_print_text(&tables[i], &v->how, out)
-                                         : table_print_json(&tables[i], &v->how, out);
-    return error;
+    for (unsigned i = 0; i < count; i++)
+        (v->format == FORMAT_TEXT ? table_print_text : table_print_json)(&tables[i], &v->how, out);
 }
 
 /* Prints the names of tables that have rows and were not shown. */
-static int print_others(const struct report *r, const struct report_view *v, FILE *out)
+static void print_others(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(r, tables);
     const char *last = NULL;
     size_t width = 0;
-    int error = 0;
-    for (unsigned i = 0; error == 0 && i < count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         const struct table_info *info = tables[i].info;
         if (report_wants(v, info, FORMAT_TEXT) || info->by != BY_NAME || !info->key)
             continue;
-        error = table_begin(&tables[i], &v->how, FORMAT_TEXT);
-        if (error == 0 && tables[i].is_there && (!last || strcmp(last, info->name) != 0)) {
+        table_begin(&tables[i], &v->how, FORMAT_TEXT);
+        if (tables[i].is_there && (!last || strcmp(last, info->name) != 0)) {
             size_t length = strlen(info->name) + 2;
             const char *before = !last ? "\nmore, with --full or --table=NAME:\n  "
                                  : width + length > OTHERS_WIDTH_MAX ? "\n  "
@@ -124,7 +120,6 @@ static int print_others(const struct report *r, const struct report_view *v, FIL
     }
     if (last)
         fputc('\n', out);
-    return error;
 }
 
 int report_print_text(const struct report *r, const struct report_view *v, FILE *out)
@@ -136,11 +131,13 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
     else if (!recording_any(r->rec, process_has_gpu) ||
              missing_reasons_find(r->rec, "gpu_rows", found))
         print_gpu_rows(r->rec, out); /* explains empty GPU tables */
-    if (error == 0)
-        error = print_tables(r, v, out);
-    if (error == 0 && !v->tables && !v->is_full && v->by <= BY_RANGE)
-        error = print_others(r, v, out);
-    return error < 0 ? error : report_print_losses(r, v, out);
+    if (error < 0)
+        return error;
+    print_tables(r, v, out);
+    if (!v->tables && !v->is_full && v->by <= BY_RANGE)
+        print_others(r, v, out);
+    report_print_losses(r, v, out);
+    return 0;
 }
 
 enum exit_code report_write_csv(const struct report *r, const struct report_view *v,
@@ -188,9 +185,9 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
         fprintf(out, "\"overview\": null");
     else
         overview_print_json(&o, out);
-    int error = print_tables(r, v, out);
+    print_tables(r, v, out);
     fprintf(out, "\n}\n");
-    return error;
+    return 0;
 }
 
 int report_print_summary(const struct report *r, unsigned function_count, FILE *out)

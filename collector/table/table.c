@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "error.h"
@@ -287,12 +288,10 @@ static void hide_zeros(const struct table_info *info, struct cell *cells)
             cells[i] = (struct cell){0};
 }
 
-static int sort_rows(struct table *t, int column)
+static void sort_rows(struct table *t, int column)
 {
     const struct column *c = &t->info->columns[column];
-    struct sort_item *items = calloc(t->rows + 1u, sizeof *items);
-    if (!items)
-        return GPUPROF_NO_MEMORY;
+    struct sort_item *items = memory_new(t->rows + 1u, sizeof *items);
     for (uint32_t i = 0; i < t->rows; i++) {
         struct cell cells[TABLE_COLUMNS_MAX] = {{0}};
         table_fill(t, t->order[i], cells);
@@ -310,7 +309,6 @@ static int sort_rows(struct table *t, int column)
         free(items[i].cell.memory);
     }
     free(items);
-    return 0;
 }
 
 bool table_is_short(const struct table_info *info, const struct table_view *view)
@@ -330,16 +328,14 @@ static uint64_t rows_max(const struct table_info *info, const struct table_view 
     return is_own && view->limit == ROWS_UNLIMITED ? info->text_limit : view->limit;
 }
 
-int table_begin(struct table *t, const struct table_view *view, enum report_format format)
+void table_begin(struct table *t, const struct table_view *view, enum report_format format)
 {
     *t = (struct table){.info = t->info, .source = t->source, .format = format};
     if (t->info->begin)
         t->info->begin(t);
     else
         members_begin(t);
-    t->order = calloc(t->count + 1u, sizeof *t->order);
-    if (!t->order)
-        return GPUPROF_NO_MEMORY;
+    t->order = memory_new(t->count + 1u, sizeof *t->order);
     for (uint32_t i = 0; i < t->count; i++)
         if (!t->info->has || t->info->has(t, i))
             t->order[t->rows++] = i;
@@ -350,7 +346,8 @@ int table_begin(struct table *t, const struct table_view *view, enum report_form
     int column = view->sort && !t->info->is_summary ? table_column(t->info, view->sort) : -1;
     if (column < 0 && t->info->order)
         column = t->info->order;
-    return column >= 0 ? sort_rows(t, column) : 0;
+    if (column >= 0)
+        sort_rows(t, column);
 }
 
 void table_end(struct table *t)

@@ -312,9 +312,8 @@ void members_begin(struct table *t);
 /* Fills the cells that columns take from the members of `item`, as for a row. */
 void members_show(const struct table *t, const void *item, struct cell *cells);
 
-/* Counts, sorts and limits the rows. Returns 0 or GPUPROF_NO_MEMORY; call table_end in both
- * cases. */
-int table_begin(struct table *t, const struct table_view *view, enum report_format format);
+/* Counts, sorts and limits the rows, until table_end. */
+void table_begin(struct table *t, const struct table_view *view, enum report_format format);
 void table_end(struct table *t);
 
 /* Fills row `place` of the `shown` ones, or the foot if place == shown. Returns false if there is
@@ -323,9 +322,9 @@ bool table_row(const struct table *t, uint32_t place, struct cell cells[static T
 void cells_release(struct cell cells[static TABLE_COLUMNS_MAX]);
 
 /* Print a begun table, or nothing if it is missing and was not named. JSON is a member with a comma
- * before it, and one about rows left out, if any. Return 0 or GPUPROF_NO_MEMORY. */
-int table_print_text(struct table *t, const struct table_view *view, FILE *out);
-int table_print_json(struct table *t, const struct table_view *view, FILE *out);
+ * before it, and one about rows left out, if any. */
+void table_print_text(struct table *t, const struct table_view *view, FILE *out);
+void table_print_json(struct table *t, const struct table_view *view, FILE *out);
 
 /*
  * Writes csv with JSON's columns and values to the file `path` (NULL or "-": standard output). A

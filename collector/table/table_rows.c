@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "error.h"
 #include "output/output.h"
 #include "table/table.h"
@@ -71,10 +73,10 @@ static void print_json_row(const struct table *t, const struct cell *cells, uint
     fputc('}', out);
 }
 
-int table_print_json(struct table *t, const struct table_view *view, FILE *out)
+void table_print_json(struct table *t, const struct table_view *view, FILE *out)
 {
-    int error = table_begin(t, view, FORMAT_JSON);
-    if (error == 0 && (t->is_there || view->is_named)) {
+    table_begin(t, view, FORMAT_JSON);
+    if (t->is_there || view->is_named) {
         fputs(",\n", out);
         if (t->info->json_before)
             t->info->json_before(t, out);
@@ -87,7 +89,6 @@ int table_print_json(struct table *t, const struct table_view *view, FILE *out)
             t->info->json_behind(t, out);
     }
     table_end(t);
-    return error;
 }
 
 /* ---- csv ------------------------------------------------------------------------------------- */
@@ -113,7 +114,7 @@ static void print_csv_row(const struct table *t, const struct cell *cells, uint3
         separator = ",";
         if (cells[i].kind == CELL_TEXT) {
             const char *its = cells[i].text;
-            char *json = is_json(c->type) ? strdup(its) : json_string(its, strlen(its));
+            char *json = is_json(c->type) ? memory_text(its) : json_string(its, strlen(its));
             char *text = json ? csv_string(json) : NULL;
             fputs(text ? text : "\"?\"", out);
             free(text);
@@ -161,16 +162,13 @@ static enum exit_code table_rows_write_file(struct table *tables, unsigned count
     enum exit_code code = verb_output_open(&out, path, room);
     if (code != EXIT_OK)
         return code;
-    int error = 0;
-    for (unsigned i = 0; error == 0 && i < count; i++) {
-        error = table_begin(&tables[i], view, FORMAT_JSON);
-        if (error == 0 && has_csv(&tables[i], view))
+    for (unsigned i = 0; i < count; i++) {
+        table_begin(&tables[i], view, FORMAT_JSON);
+        if (has_csv(&tables[i], view))
             print_csv(&tables[i], is_block, out.stream);
         table_end(&tables[i]);
     }
-    if (error < 0)
-        verb_output_failed(path, error);
-    return verb_output_close(&out, path, error);
+    return verb_output_close(&out, path, 0);
 }
 
 /* Writes each visible table to DIR/NAME.csv. */
@@ -180,12 +178,10 @@ static enum exit_code write_files(struct table *tables, unsigned count,
     const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
     enum exit_code code = EXIT_OK;
     for (unsigned i = 0; code == EXIT_OK && i < count; i++) {
-        char *path = NULL;
-        int error = table_begin(&tables[i], view, FORMAT_JSON);
+        table_begin(&tables[i], view, FORMAT_JSON);
         bool is_seen = has_csv(&tables[i], view);
         table_end(&tables[i]);
-        if (error < 0 || asprintf(&path, "%s%s%s.csv", folder, slash, csv_name(tables[i].info)) < 0)
-            return verb_output_failed(folder, GPUPROF_NO_MEMORY);
+        char *path = text_printf("%s%s%s.csv", folder, slash, csv_name(tables[i].info));
         if (is_seen)
             code = table_rows_write_file(&tables[i], 1, view, false, path, room);
         free(path);

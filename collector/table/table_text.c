@@ -208,16 +208,15 @@ static void print_table(const struct table *t, const struct table_view *view, FI
         info->text_behind(t, out);
 }
 
-int table_print_text(struct table *t, const struct table_view *view, FILE *out)
+void table_print_text(struct table *t, const struct table_view *view, FILE *out)
 {
-    int error = table_begin(t, view, FORMAT_TEXT);
-    if (error == 0 && t->is_there)
+    table_begin(t, view, FORMAT_TEXT);
+    if (t->is_there)
         print_table(t, view, out);
-    else if (error == 0 && view->is_named && !t->info->is_further) {
+    else if (view->is_named && !t->info->is_further) {
         const char *none = t->none ? t->none : t->info->text_none;
         fprintf(out, "\n%s\n  none%s\n", t->info->title ? t->info->title : t->info->name,
                 none ? none : "");
     }
     table_end(t);
-    return error;
 }
