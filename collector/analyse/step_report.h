@@ -128,7 +128,7 @@ static inline uint64_t step_ns(const struct step *s)
 extern const struct table_info step_tables[STEP_TABLES];
 extern const struct table_info step_changes_table;
 
-/* New text: "step 17", or "step 17 of rank 3" with several processes; NULL: no memory. */
+/* New text: "step 17", or "step 17 of rank 3" with several processes. */
 char *step_text(const struct step_report *r, const struct step *step);
 
 #endif

@@ -82,7 +82,7 @@ struct run_summary {
 void run_summary_release(struct run_summary *r);
 
 /* Sets a fact to a copy of `text` on one line, unless it is set or `text` is empty or NULL. This
- * and the next return 0 or GPUPROF_NO_MEMORY. */
+ * and the next return 0. */
 int run_fact_set(struct run_summary *r, enum run_fact fact, const char *text);
 
 /* Adds a row with copies of its texts. */

@@ -170,14 +170,13 @@ void part_get_spans(struct part *p, struct stored_spans *spans);
 /* ---- the file ---- */
 
 /* Begins writing a part at offset `at` of `fd`; the caller then sets which share it is. part_end
- * writes the rest; the part then takes p->file_bytes from `at`. Returns 0, GPUPROF_IO (errno) or
- * GPUPROF_NO_MEMORY. */
+ * writes the rest; the part then takes p->file_bytes from `at`. Returns 0 or GPUPROF_IO (errno). */
 void part_begin(struct part *p, int fd, uint64_t at);
 int part_end(struct part *p);
 
 /* Opens the part at offset `at` of `fd`, which must stay open until the release. Of the `bytes`
  * there, it uses p->file_bytes. Returns NULL, or what is wrong with
- * it; *error is nonzero without memory or if the file cannot be read. */
+ * it; *error is nonzero if the file cannot be read. */
 const char *part_open(struct part *p, int fd, uint64_t at, uint64_t bytes, int *error);
 
 /* Copies the file at `path` into `to` at *end, which it advances, and opens the copy. Returns

@@ -29,6 +29,7 @@
 #include "api/api.h"
 #include "api/api_error.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "bytes.h"
@@ -159,14 +160,14 @@ static void print_header(const struct process *p, FILE *out)
 }
 
 /* Both passes take names: a handle has its last name before the call, or else a later one. */
-static int take_name(struct dump *d, const struct record *r)
+static void take_name(struct dump *d, const struct record *r)
 {
     struct kernel_handles *handles = r->type == RECORD_NAME          ? &d->handles
                                      : r->type == RECORD_KERNEL_NAME ? &d->kernels
                                                                      : NULL;
     if (!handles || !r->bytes || r->arg_count < 1)
-        return 0;
-    return kernel_name_set(&d->texts, handles, r->args[0], r->bytes, r->byte_count);
+        return;
+    kernel_name_set(&d->texts, handles, r->args[0], r->bytes, r->byte_count);
 }
 
 static void print_arg(const struct dump *d, const char *label, unsigned kind, uint64_t value)
@@ -324,7 +325,7 @@ static int dump_take_block(struct dump *d, struct block_place *place, bool print
     if (error == 0)
         error = block_decoder_init(&decoder, d->payload.bytes, place->header.payload_bytes,
                                    place->header.record_count);
-    if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY)
+    if (error == GPUPROF_IO)
         return error;
     if (print) {
         if (!d->pick.request || error < 0)
@@ -336,10 +337,9 @@ static int dump_take_block(struct dump *d, struct block_place *place, bool print
         return 0;
     struct thread *thread = thread_find(&p->threads, place->header.thread);
     int more = 1;
-    error = 0;
-    while (thread && error == 0 && !(print && (d->blocks_only || ferror(d->text))) &&
+    while (thread && !(print && (d->blocks_only || ferror(d->text))) &&
            (more = block_decoder_next(&decoder, &record)) > 0) {
-        error = take_name(d, &record);
+        take_name(d, &record);
         if (print)
             print_record(d, &record, thread);
     }
@@ -348,7 +348,7 @@ static int dump_take_block(struct dump *d, struct block_place *place, bool print
         fprintf(d->text, "damaged\n");
     }
     block_decoder_release(&decoder);
-    return error;
+    return 0;
 }
 
 static int dump_walk(struct dump *d, bool print)
@@ -413,11 +413,10 @@ static enum exit_code dump_recording(struct dump *d, const struct select_request
     enum exit_code code = verb_output_open(&d->out, NULL, &room);
     if (code != EXIT_OK)
         return code;
-    d->losses = calloc(d->rec.count + 1u, sizeof *d->losses);
+    d->losses = memory_new(d->rec.count + 1u, sizeof *d->losses);
     d->text = d->out.stream;
     kernel_names_limit(&d->texts, recording_bytes(&d->rec));
-    int error = d->losses ? 0 : GPUPROF_NO_MEMORY;
-    say_error("dump", error);
+    int error = 0;
     enum exit_code chosen =
         d->blocks_only && request->is_given
             ? usage_error("dump: --blocks prints no events that could be chosen")

@@ -259,7 +259,7 @@ int part_report_put(struct report *r, struct part *p)
     int error = 0;
     for (unsigned i = 0; i < SECTIONS && error == 0; i++)
         error = sections[i]->put ? sections[i]->put(r, p) : 0;
-    return error == 0 && p->has_failed ? GPUPROF_NO_MEMORY : error;
+    return error == 0 && p->has_failed ? GPUPROF_LIMIT : error;
 }
 
 static enum exit_code damaged(const struct combination *c, const struct part *p)

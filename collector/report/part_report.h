@@ -152,8 +152,8 @@ void report_cache_release(struct report_cache *k);
 /* Reads the next part (combination_part_fn; the context is the struct report_cache). */
 enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part);
 
-/* Puts the findings about memory into the combined report. Returns 0; after GPUPROF_DAMAGED or
- * GPUPROF_NO_MEMORY the report must be made anew. */
+/* Puts the findings about memory into the combined report. Returns 0; after GPUPROF_DAMAGED the
+ * report must be made anew. */
 int report_cache_memory(struct report_cache *k, struct combination *c);
 
 /* Stores a combination of parts that were read from files, with its findings about memory. A

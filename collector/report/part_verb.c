@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "error.h"
@@ -144,14 +145,13 @@ enum exit_code part_verb(const struct options *options)
     struct part part;
     struct share share;
     const char *by;
-    char *path = NULL;
     int fd = -1;
     enum exit_code code = find_share(own, &share, &by);
     if (code != EXIT_OK)
         return code;
     /* A launcher starts the same command everywhere, so each part needs a name of its own. */
-    if (asprintf(&path, own->share || !by ? "%s" : "%s.%u", options->output, share.index) < 0)
-        return say_error("report", GPUPROF_NO_MEMORY);
+    char *path = own->share || !by ? memory_text(options->output)
+                                   : text_printf("%s.%u", options->output, share.index);
     /* Other processes may read the same file at the same time, so none is changed. */
     struct recording_options how = {
         .keep_live = true, .processors = options->jobs, .share = &share};

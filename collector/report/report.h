@@ -76,7 +76,7 @@ enum exit_code report_write_csv(const struct report *r, const struct report_view
 extern const struct table_info clocks_table, losses_table, dumps_table;
 
 /* Says why a dump was written: "a step was slow: step 57 took 81.2 ms, 4.1 x the median". The
- * caller frees it. NULL: no memory. */
+ * caller frees it. */
 char *dump_line(const struct process_dump *d);
 
 /* Returns the last dump of all processes and sets *count to their number; NULL: there are none. */

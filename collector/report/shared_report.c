@@ -7,6 +7,7 @@
 
 #include "analyse/findings.h"
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/workers.h"
 #include "memory/memory_report.h"
 
@@ -111,9 +112,7 @@ static bool shared_report_add_up(struct combination *c, uint32_t count, combinat
 static bool make_shared(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view, const struct kept_key *key)
 {
-    struct shared_report *s = calloc(1, sizeof *s);
-    if (!s)
-        return false;
+    struct shared_report *s = memory_new(1, sizeof *s);
     *s =
         (struct shared_report){.options = options,
                                .count = rec->workers ? rec->workers : 1,

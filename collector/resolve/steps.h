@@ -120,8 +120,8 @@ struct steps {
 };
 
 /*
- * `by` is the value of --step-by, `pattern` that of --step-range; each NULL if not given. Returns 0
- * or GPUPROF_NO_MEMORY; steps_release in both cases.
+ * `by` is the value of --step-by, `pattern` that of --step-range; each NULL if not given. Returns
+ * 0.
  */
 int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern);
 void steps_release(struct steps *s);
@@ -129,7 +129,7 @@ void steps_release(struct steps *s);
 /* The consumer that collects them; its `end` completes the steps. */
 struct consumer steps_consumer(struct steps *s);
 
-/* After the walk: makes steps from marks, frees these. 0 or GPUPROF_NO_MEMORY. (step_make.c) */
+/* After the walk: makes steps from marks, frees these. 0 or an error. (step_make.c) */
 int steps_make(struct steps *s);
 
 /* After completion: EXIT_OK, or EXIT_USAGE after one line if the requested kind was not found. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 #define LINE_BYTES 2048
@@ -18,7 +19,7 @@ static char *screen_fit(const struct screen *s, const char *text, const char *na
 {
     char *clean = json_line(name), *cut;
     size_t used = text_width(text, strlen(text));
-    if (!clean || !s->width)
+    if (!s->width)
         return clean;
     size_t left = s->width > used + TEXT_WIDTH_MIN ? s->width - used : TEXT_WIDTH_MIN;
     cut = text_cut_stack(clean, strlen(clean), left);
@@ -48,11 +49,10 @@ static void print_named(struct screen *s, const char *label, const char *name, c
     char text[LINE_BYTES];
     int length = snprintf(text, sizeof text, "  %-*s ", SCREEN_LABEL_WIDTH - 2, label);
     vsnprintf(text + length, sizeof text - (size_t)length, format, list);
-    char *clean = json_line(text);
-    char *end = clean && name ? screen_fit(s, clean, name) : NULL;
-    char *whole = clean ? text_printf("%s%s", clean, end ? end : name ? "?" : "") : NULL;
-    char *cut = whole && s->width ? text_cut(whole, strlen(whole), s->width) : NULL;
-    screen_print(s, cut ? cut : whole ? whole : "?");
+    char *clean = json_line(text), *end = name ? screen_fit(s, clean, name) : NULL;
+    char *whole = text_printf("%s%s", clean, end ? end : "");
+    char *cut = s->width ? text_cut(whole, strlen(whole), s->width) : NULL;
+    screen_print(s, cut ? cut : whole);
     free(cut);
     free(whole);
     free(end);
@@ -94,12 +94,12 @@ void screen_long(struct screen *s, const char *label, const char *format, ...)
     va_start(list, format);
     char *text = text_vprintf(format, list);
     va_end(list);
-    char *clean = text && s->width && !s->is_short ? json_line(text) : NULL;
+    char *clean = s->width && !s->is_short ? json_line(text) : NULL;
     char *cut = clean ? text_cut(clean, strlen(clean), 3 * room - room / 5) : NULL;
     if (cut)
         screen_wrapped(s, label, cut, 0);
     else
-        screen_line(s, label, NULL, "%s", text ? text : "?");
+        screen_line(s, label, NULL, "%s", text);
     free(cut);
     free(clean);
     free(text);
@@ -169,7 +169,7 @@ static char *cut_to(const char *text, size_t length, size_t width, size_t tail)
 {
     size_t whole = text_width(text, length);
     if (whole <= width)
-        return strndup(text, length);
+        return memory_from(strndup(text, length));
     size_t head = width - DOTS_WIDTH - tail;
     size_t head_bytes = 0, tail_at = length, before = 0;
     unsigned one;
@@ -184,13 +184,10 @@ static char *cut_to(const char *text, size_t length, size_t width, size_t tail)
         }
         at += bytes;
     }
-    char *cut = malloc(head_bytes + DOTS_WIDTH + (length - tail_at) + 1);
-    if (!cut)
-        return NULL;
+    char *cut = memory_new(head_bytes + DOTS_WIDTH + (length - tail_at) + 1, 1);
     char *end = mempcpy(cut, text, head_bytes);
     end = mempcpy(end, DOTS, DOTS_WIDTH);
-    end = mempcpy(end, text + tail_at, length - tail_at);
-    *end = '\0';
+    mempcpy(end, text + tail_at, length - tail_at);
     return cut;
 }
 
@@ -282,9 +279,7 @@ static size_t drop_qualifiers(char *text)
 /* Kernels of C++ libraries share their leading namespaces and trailing arguments. */
 static char *cut_function(const char *text, size_t length, size_t width)
 {
-    char *name = strndup(text, length);
-    if (!name)
-        return NULL;
+    char *name = memory_from(strndup(text, length));
     size_t left = drop_qualifiers(name);
     char *by = text_width(name, left) > width ? strstr(name, BY) : NULL;
     left = by ? (size_t)(by - name) : left;
@@ -299,7 +294,7 @@ char *text_cut_stack(const char *text, size_t length, size_t width)
     unsigned parts = 1;
     char *less = NULL;
     if (text_width(text, length) <= width)
-        return strndup(text, length);
+        return memory_from(strndup(text, length));
     for (size_t at = 0; at + BAR_BYTES <= length; at++) {
         if (memcmp(text + at, BAR, BAR_BYTES) != 0)
             continue;
@@ -318,7 +313,7 @@ char *text_cut_stack(const char *text, size_t length, size_t width)
         return cut_function(text, length, width);
     less = kept ? text_printf("%.*s" DOTS, (int)kept, text)
                 : text_printf("%.*s%.*s", (int)before, text, (int)(end - second), text + second);
-    char *cut = less ? text_cut(less, strlen(less), width) : NULL;
+    char *cut = text_cut(less, strlen(less), width);
     free(less);
     return cut;
 }

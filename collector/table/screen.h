@@ -26,7 +26,7 @@ void screen_print(struct screen *s, const char *text);
 void screen_line(struct screen *s, const char *label, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The same for a name in new memory, which it frees; NULL (no memory) prints "?". */
+/* The same for a name in new memory, which it frees. */
 void screen_line_freed(struct screen *s, const char *label, char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -47,7 +47,7 @@ void screen_long(struct screen *s, const char *label, const char *format, ...)
 size_t text_width(const char *text, size_t length);
 
 /* Returns `length` bytes of `text`; if wider than `width` (at least TEXT_WIDTH_MIN), begin and end
- * with "..." between. New memory; NULL: no memory. */
+ * with "..." between. New memory. */
 char *text_cut(const char *text, size_t length, size_t width);
 
 /* The same for a possible stack ("1 MiB: call | innermost | ... | outermost"): drops the outermost

@@ -176,7 +176,7 @@ struct cell cell_known(bool is_known, uint64_t number); /* null if not known */
 struct cell cell_real(double real);
 struct cell cell_share(uint64_t part, uint64_t whole); /* 0 if `whole` is 0 */
 struct cell cell_text(const char *text); /* a view that outlives the row; NULL: CELL_NULL */
-struct cell cell_owned(char *text);      /* takes `text`; NULL (no memory): "?" */
+struct cell cell_owned(char *text);      /* takes `text`; NULL: "?" */
 struct cell cell_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 struct cell cell_more(uint64_t count); /* "... and 3 more": for a foot, rows not stored */
 
