@@ -73,7 +73,7 @@ static void throttle_finding_weigh(struct finding *to, const struct device_row *
 {
     uint32_t first = steps->firsts[row->process->index], worst = 0;
     uint32_t end = steps->firsts[row->process->index + 1];
-    uint64_t window_ns = 0, usual_ns;
+    uint64_t window_ns = 0, usual_ns = 0;
     *s = (struct slowed){.ns = {s->ns[FREE], s->ns[SLOWED]}};
     for (uint32_t i = first; i < end; i++) {
         window_ns += steps->list[i].end_ns - steps->list[i].begin_ns;
