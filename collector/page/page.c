@@ -44,12 +44,11 @@ void page_printf(struct page_data *d, const char *format, ...)
     va_end(list);
 }
 
-int page_put_owned(struct page_data *d, const char *before, char *text)
+void page_put_owned(struct page_data *d, const char *before, char *text)
 {
     fputs(before, d->stream);
     put_cut(text, d->stream);
     free(text);
-    return text ? 0 : GPUPROF_NO_MEMORY;
 }
 
 uint64_t page_data_written(struct page_data *d)
@@ -99,54 +98,37 @@ static int page_gather(struct page *p)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Returns part i of the script: the common functions, then the sections. */
-static const char *script_part(const struct page_section *sections, unsigned i)
-{
-    return i ? sections[i - 1].id ? sections[i - 1].script : NULL : page_script;
-}
-
-/* Prints a policy that allows this page's own style and script, whose hashes the Makefile makes. */
-static void put_policy(const struct page *p, FILE *out)
-{
-    fprintf(out,
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-            "'sha256-" STYLE_HASH "'; script-src 'sha256-%s'; base-uri 'none'; form-action "
-            "'none'\">\n",
-            p->comparison ? COMPARE_HASH : SCRIPT_HASH);
-}
-
 static int page_put_data(const struct page *p, FILE *out)
 {
     struct page_data d = {.out = out};
-    int error = 0;
-    d.stream = fopencookie(&d, "w", (cookie_io_functions_t){.write = filter});
-    if (!d.stream)
-        return GPUPROF_NO_MEMORY;
+    d.stream = memory_from(fopencookie(&d, "w", (cookie_io_functions_t){.write = filter}));
     page_printf(&d, "{\"name\": %s, \"sections\": [", p->name);
     for (const struct page_section *s = p->sections; s->id; s++)
         page_printf(&d, s == p->sections ? "[%s, %s]" : ", [%s, %s]", s->id, s->title);
     fputs("]", d.stream);
-    for (const struct page_section *s = p->sections; error == 0 && s->id; s++)
+    for (const struct page_section *s = p->sections; !d.error && s->id; s++)
         if (s->put) {
             page_printf(&d, ",\n%s: ", s->id);
-            error = s->put(p, &d);
+            s->put(p, &d);
         }
     fputs("}\n", d.stream);
     fclose(d.stream);
-    return error;
+    return d.error;
 }
 
+/* Its policy allows only its own style and script, whose hashes the Makefile makes. */
 static int page_put(const struct page *p, FILE *out)
 {
-    const char *part;
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", out);
-    put_policy(p, out);
-    fprintf(out, "<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",
-            page_style, page_head);
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+            "'sha256-" STYLE_HASH "'; script-src 'sha256-%s'; base-uri 'none'; form-action "
+            "'none'\">\n<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",
+            p->comparison ? COMPARE_HASH : SCRIPT_HASH, page_style, page_head);
     int error = page_put_data(p, out);
-    fputs("</script>\n<script>", out);
-    for (unsigned i = 0; (part = script_part(p->sections, i)); i++)
-        fputs(part, out);
+    fprintf(out, "</script>\n<script>%s", page_script);
+    for (const struct page_section *s = p->sections; s->id; s++)
+        fputs(s->script, out);
     fputs("</script>\n</body>\n</html>\n", out);
     return error;
 }
@@ -182,9 +164,9 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
 
 /* ---- a comparison: draws the output of `gpuprof diff --format=json` -------------------------- */
 
-static int put_comparison(const struct page *p, struct page_data *d)
+static void put_comparison(const struct page *p, struct page_data *d)
 {
-    return diff_print_json(p->comparison, p->kernels, d->stream);
+    d->error = diff_print_json(p->comparison, p->kernels, d->stream);
 }
 
 int page_write_comparison(const struct comparison *c, const struct kernel_match *kernels, FILE *out)

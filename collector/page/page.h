@@ -38,15 +38,15 @@ struct page_data {
     FILE *stream; /* takes JSON */
     FILE *out;    /* a view */
     uint64_t written;
+    int error; /* of a section's writer; 0: none */
 };
 
 /* Writes JSON like json_printf, with texts cut to PAGE_TEXT_BYTES. */
 void page_printf(struct page_data *d, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Writes `before` and a text in new memory, which it frees. Returns 0, or GPUPROF_NO_MEMORY for
- * NULL. */
-int page_put_owned(struct page_data *d, const char *before, char *text);
+/* Writes `before` and a text in new memory, which it frees. */
+void page_put_owned(struct page_data *d, const char *before, char *text);
 
 uint64_t page_data_written(struct page_data *d); /* in bytes */
 
@@ -56,8 +56,7 @@ uint64_t page_data_written(struct page_data *d); /* in bytes */
  * What each device did over time: the window of the recording or the selection, in at most
  * PAGE_BUCKETS equal spans. For each span, the time of compute, of communication without compute,
  * of copies without either, and of communication that only waited for another rank, which counts as
- * idle time. Also curves of the driver's readings, with the mean of each span. Memory: 10 KB for
- * each device of a process, at most PAGE_USES_MAX, and 26 KB for its curves.
+ * idle time. Memory: 13 KB for each device of a process, at most PAGE_USES_MAX.
  */
 #define PAGE_BUCKETS  400
 #define PAGE_USES_MAX 1024
@@ -65,22 +64,13 @@ uint64_t page_data_written(struct page_data *d); /* in bytes */
 /* A moment counts for the first kind that is under way. */
 enum page_use_kind { USE_COMPUTE, USE_COMMUNICATION, USE_COPIES, USE_WAITS, USE_KINDS };
 
-/* Between readings that are several spans apart, a curve is a line. */
-enum page_curve_kind { CURVE_POWER, CURVE_CLOCK, CURVE_BUSY, CURVE_THROTTLED, PAGE_CURVES };
-
-struct page_curve {
-    double sums[PAGE_BUCKETS]; /* value x ns */
-    uint64_t ns[PAGE_BUCKETS]; /* time for which it is known */
-};
-
 struct page_device {
     const struct process *process;
     uint64_t device;
     uint64_t run_ns;              /* time after start-up, as far as recorded; 0: not known */
     uint64_t at_ns;               /* end of the counted time */
     uint64_t until_ns[USE_KINDS]; /* last end of work that has begun, by kind */
-    double ns[USE_KINDS][PAGE_BUCKETS];
-    struct page_curve *curves; /* owned, PAGE_CURVES; NULL: no readings */
+    uint64_t ns[USE_KINDS][PAGE_BUCKETS];
 };
 
 struct page_use {
@@ -162,8 +152,8 @@ struct page {
     struct page_flame flame;
 };
 
-/* Writes the section's object in the data. Returns 0 or GPUPROF_NO_MEMORY. */
-typedef int page_put_fn(const struct page *p, struct page_data *d);
+/* Writes the section's object in the data. */
+typedef void page_put_fn(const struct page *p, struct page_data *d);
 
 page_put_fn page_put_use;                         /* page_use.c */
 page_put_fn page_put_steps;                       /* page_steps.c */
@@ -175,9 +165,9 @@ page_put_fn page_put_source;                      /* page_source.c */
 page_put_fn page_put_memory;                      /* page_memory.c */
 
 /* Writes a table as the script's tableOf expects it, of about `bytes_max` bytes at most, after
- * `separator`, if it is there. Returns 0 or GPUPROF_NO_MEMORY. (page_tables.c) */
-int page_put_table(struct table *t, const struct table_view *how, uint64_t bytes_max,
-                   const char *separator, struct page_data *d);
+ * `separator`, if it is there. (page_tables.c) */
+void page_put_table(struct table *t, const struct table_view *how, uint64_t bytes_max,
+                    const char *separator, struct page_data *d);
 
 struct page_section {
     const char *id;    /* key in the data and in the script's sections */

@@ -100,7 +100,7 @@ static void put_tree(const struct stack_costs *costs, struct page_data *d)
     free(t.numbers);
 }
 
-int page_put_flame(const struct page *p, struct page_data *d)
+void page_put_flame(const struct page *p, struct page_data *d)
 {
     const struct recording *rec = p->report->rec;
     struct missing_reason found[MISSING_REASONS_MAX];
@@ -115,5 +115,4 @@ int page_put_flame(const struct page *p, struct page_data *d)
     if (p->flame.is_there)
         put_tree(&p->flame.costs, d);
     fputc('}', d->stream);
-    return 0;
 }

@@ -31,7 +31,7 @@ static void put_durations(const struct histogram *h, FILE *out)
 }
 
 /* Writes the kernels: [name, durations]. */
-int page_put_kernels(const struct page *p, struct page_data *d)
+void page_put_kernels(const struct page *p, struct page_data *d)
 {
     const struct sums *kernels = &p->report->sums[ANALYSIS_kernels_sums];
     char name[SUMS_NAME_BYTES];
@@ -43,7 +43,6 @@ int page_put_kernels(const struct page *p, struct page_data *d)
         fputs("]]", d->stream);
     }
     fputs("]}", d->stream);
-    return 0;
 }
 
 /* ---- peak performance of the devices, for the roofline --------------------------------------- */
@@ -66,7 +65,7 @@ static void page_kernels_put_device(const struct device_peaks *p, struct page_da
     fputs("}}", d->stream);
 }
 
-int page_put_libraries(const struct page *p, struct page_data *d)
+void page_put_libraries(const struct page *p, struct page_data *d)
 {
     const struct survey *survey = &p->report->walk.survey;
     const struct device_peaks *found[ROOF_DEVICES_MAX];
@@ -84,5 +83,4 @@ int page_put_libraries(const struct page *p, struct page_data *d)
         page_kernels_put_device(peaks, d);
     }
     fputs("]}", d->stream);
-    return 0;
 }

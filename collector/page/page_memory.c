@@ -2,7 +2,6 @@
 /* Data on who held the memory: tables of `gpuprof memory`, and a curve for each place. */
 #include <inttypes.h>
 
-#include "error.h"
 #include "page/page.h"
 
 #define TABLES_SHOWN    6    /* the first: failed allocations, places, owners ... */
@@ -24,39 +23,36 @@ static void put_curve(const struct memory_place *p, FILE *out)
     fputc('"', out);
 }
 
-static int put_tables(const struct page *p, const struct memory_report *m, struct page_data *d)
+static void put_tables(const struct page *p, const struct memory_report *m, struct page_data *d)
 {
     struct table_view how = p->view->how;
     const char *separator = "";
-    int error = 0;
     how.limit = ROWS_MAX;
     how.sort = NULL; /* rows of places keep the order of their curves */
     fputs("\"tables\": [", d->stream);
-    for (unsigned i = 0; error == 0 && i < TABLES_SHOWN; i++) {
+    for (unsigned i = 0; i < TABLES_SHOWN; i++) {
         struct table table = {.info = memory_tables[i], .source = m};
         uint64_t before = page_data_written(d);
-        error = page_put_table(&table, &how, TABLE_BYTES_MAX, separator, d);
+        page_put_table(&table, &how, TABLE_BYTES_MAX, separator, d);
         separator = page_data_written(d) > before ? "," : separator;
     }
     fputs("]", d->stream);
-    return error;
 }
 
-int page_put_memory(const struct page *p, struct page_data *d)
+void page_put_memory(const struct page *p, struct page_data *d)
 {
     struct memory_report *made = NULL, *m = p->report->memory;
-    int error = 0;
     if (!m && !p->report->peaks.any) {
         fputs("{\"tables\": [], \"curves\": []}", d->stream);
-        return 0;
+        return;
     }
     if (!m)
-        m = made = memory_report_create(p->report->rec, &p->memory, p->symbols, &error);
+        m = made = memory_report_create(p->report->rec, &p->memory, p->symbols, &d->error);
     if (!m)
-        return error;
+        return;
     fprintf(d->stream, "{\"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", ",
             memory_moment(m, m->times.begin_ns), memory_moment(m, m->times.end_ns));
-    error = put_tables(p, m, d);
+    put_tables(p, m, d);
     fputs(",\n\"curves\": [", d->stream);
     for (uint32_t i = 0; i < m->places.count; i++) {
         fputs(i ? ",\n" : "\n", d->stream);
@@ -64,5 +60,4 @@ int page_put_memory(const struct page *p, struct page_data *d)
     }
     fputs("]}", d->stream);
     memory_report_free(made);
-    return error;
 }

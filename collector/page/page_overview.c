@@ -33,7 +33,7 @@ static void put_losses(const struct report *r, struct page_data *d)
                     r->rec->unread_files, LOSS_DAMAGE);
 }
 
-int page_put_overview(const struct page *p, struct page_data *d)
+void page_put_overview(const struct page *p, struct page_data *d)
 {
     const struct report *r = p->report;
     struct overview o;
@@ -63,7 +63,6 @@ int page_put_overview(const struct page *p, struct page_data *d)
                     r->process_calls[process->index], process_gpu_rows(process));
     }
     fputs("]}", d->stream);
-    return 0;
 }
 
 /* Returns the number of processes with the same value as the first one. */
@@ -78,7 +77,7 @@ static uint32_t agreeing(const struct recording *rec, const char *key, const cha
 }
 
 /* Writes the first process's metadata: [key, value, processes with the same value]. */
-int page_put_settings(const struct page *p, struct page_data *d)
+void page_put_settings(const struct page *p, struct page_data *d)
 {
     const struct recording *rec = p->report->rec;
     const struct process *first = rec->count ? rec->processes[0] : NULL;
@@ -98,5 +97,4 @@ int page_put_settings(const struct page *p, struct page_data *d)
         free(key);
     }
     fputs("]}", d->stream);
-    return 0;
 }

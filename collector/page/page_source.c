@@ -10,7 +10,6 @@
 #include "analyse/source_report.h"
 #include "base/json_text.h"
 #include "base/text.h"
-#include "error.h"
 #include "page/page.h"
 
 #define BYTES_MAX (2u << 20) /* approximate: the last line is written whole */
@@ -28,12 +27,12 @@ static void put_cost(const struct stack_cost *cost, FILE *out)
 }
 
 /* Writes [number, text], and for a line with costs: own cost, cost of all, function. */
-static int put_line(struct listing *l, const struct source_row *row)
+static void put_line(struct listing *l, const struct source_row *row)
 {
     const struct source_report *r = l->source;
     FILE *out = l->d->stream;
     fprintf(out, "[%u,", row->line);
-    int error = page_put_owned(l->d, "", source_line_text(&r->files[row->file], row->line));
+    page_put_owned(l->d, "", source_line_text(&r->files[row->file], row->line));
     if (row->cost) {
         fputc(',', out);
         put_cost(row->own, out);
@@ -42,17 +41,16 @@ static int put_line(struct listing *l, const struct source_row *row)
         fprintf(out, ",%s", row->cost->function ? row->cost->function->json : "null");
     }
     fputc(']', out);
-    return error;
 }
 
 /* Writes the rows of one file from `at` on, with 0 for a gap, and the number of lines left out.
  * Returns the row of the next file. */
-static uint32_t put_lines(struct listing *l, uint32_t at, int *error)
+static uint32_t put_lines(struct listing *l, uint32_t at)
 {
     const struct source_row *rows = l->source->rows;
     uint32_t file = rows[at].file, left_out = 0;
     const char *separator = "\n";
-    for (; *error == 0 && at < l->source->row_count && rows[at].file == file; at++) {
+    for (; at < l->source->row_count && rows[at].file == file; at++) {
         if (rows[at].kind == SOURCE_HEAD)
             continue;
         if (page_data_written(l->d) - l->before > BYTES_MAX) {
@@ -61,7 +59,7 @@ static uint32_t put_lines(struct listing *l, uint32_t at, int *error)
         }
         fputs(separator, l->d->stream);
         if (rows[at].kind == SOURCE_LINE)
-            *error = put_line(l, &rows[at]);
+            put_line(l, &rows[at]);
         else
             fputc('0', l->d->stream);
         separator = ",\n";
@@ -71,33 +69,29 @@ static uint32_t put_lines(struct listing *l, uint32_t at, int *error)
 }
 
 /* Writes the files, the most expensive first: [path, heading, cost, lines ...]. */
-static int put_files(struct listing *l)
+static void put_files(struct listing *l)
 {
     const struct source_report *r = l->source;
-    int error = 0;
     fputs("\"files\": [", l->d->stream);
-    for (uint32_t i = 0, row = 0; error == 0 && i < r->file_count; i++) {
-        error = page_put_owned(l->d, i ? ",\n[" : "\n[",
-                               json_line(source_tree_path(&r->tree, r->files[i].index)));
-        if (error == 0)
-            error = page_put_owned(l->d, ", ", source_head_text(r, &r->files[i]));
+    for (uint32_t i = 0, row = 0; i < r->file_count; i++) {
+        page_put_owned(l->d, i ? ",\n[" : "\n[",
+                       json_line(source_tree_path(&r->tree, r->files[i].index)));
+        page_put_owned(l->d, ", ", source_head_text(r, &r->files[i]));
         fputs(", ", l->d->stream);
         put_cost(&r->files[i].own, l->d->stream);
         fputs(", [", l->d->stream);
-        if (error == 0)
-            row = put_lines(l, row, &error);
+        row = put_lines(l, row);
     }
     fputc(']', l->d->stream);
-    return error;
 }
 
-int page_put_source(const struct page *p, struct page_data *d)
+void page_put_source(const struct page *p, struct page_data *d)
 {
     const struct source_report *r = p->report->source;
     struct listing l = {.source = r, .d = d, .before = page_data_written(d)};
     if (!r) {
         fputs("{\"files\": null}", d->stream);
-        return 0;
+        return;
     }
     struct new_text text;
     FILE *note = new_text_begin(&text);
@@ -107,12 +101,9 @@ int page_put_source(const struct page *p, struct page_data *d)
     put_cost(&r->stacks->total, d->stream);
     fputs(", \"other\": ", d->stream);
     put_cost(&other, d->stream);
-    if (note)
-        stack_report_print_missing_reasons(r->stacks, true, note);
-    int error = page_put_owned(d, ", \"absent\": ", new_text_end(&text, note));
+    stack_report_print_missing_reasons(r->stacks, true, note);
+    page_put_owned(d, ", \"absent\": ", new_text_end(&text, note));
     fputs(",\n", d->stream);
-    if (error == 0)
-        error = put_files(&l);
+    put_files(&l);
     fputc('}', d->stream);
-    return error;
 }

@@ -221,14 +221,14 @@ static void put_detail(const struct page_steps *s, const struct page_step *detai
             step->awaited_ns);
 }
 
-int page_put_steps(const struct page *p, struct page_data *d)
+void page_put_steps(const struct page *p, struct page_data *d)
 {
     const struct page_steps *s = &p->steps;
     const struct step_report *r = s->report;
     fprintf(d->stream, "{\"by\": \"%s\"", r ? step_kinds[r->steps.kind].word : "none");
     if (!s->detail_count) {
         fputs("}", d->stream);
-        return 0;
+        return;
     }
     fprintf(d->stream, ", \"whole\": %u, \"knows_waits\": %s, \"parts\": [", r->all.whole,
             r->steps.has_waits ? "true" : "false");
@@ -247,5 +247,4 @@ int page_put_steps(const struct page *p, struct page_data *d)
         put_detail(s, &s->details[i], p->report->walk.survey.origin_ns, d->stream);
     }
     fputs("]}", d->stream);
-    return 0;
 }

@@ -92,8 +92,8 @@ static void put_rows(struct table *t, uint64_t bytes_max, struct page_data *d)
     fprintf(d->stream, "], \"left_out\": %u", t->rows - rows);
 }
 
-int page_put_table(struct table *t, const struct table_view *how, uint64_t bytes_max,
-                   const char *separator, struct page_data *d)
+void page_put_table(struct table *t, const struct table_view *how, uint64_t bytes_max,
+                    const char *separator, struct page_data *d)
 {
     table_begin(t, how, FORMAT_JSON);
     if (t->is_there) {
@@ -109,26 +109,22 @@ int page_put_table(struct table *t, const struct table_view *how, uint64_t bytes
         fputc('}', d->stream);
     }
     table_end(t);
-    return 0;
 }
 
-int page_put_tables(const struct page *p, struct page_data *d)
+void page_put_tables(const struct page *p, struct page_data *d)
 {
     struct table tables[REPORT_TABLES_MAX];
     struct table_view how = p->view->how;
     unsigned count = report_tables(p->report, tables);
     uint64_t before = page_data_written(d), at = before;
-    int error = 0;
     how.limit = ROWS_MAX;
     fputc('[', d->stream);
-    for (unsigned i = 0; error == 0 && i < count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         uint64_t left = at - before < ALL_BYTES_MAX ? ALL_BYTES_MAX - (at - before) : 0;
         if (report_wants(p->view, tables[i].info, FORMAT_JSON))
-            error =
-                page_put_table(&tables[i], &how, left < TABLE_BYTES_MAX ? left : TABLE_BYTES_MAX,
-                               at > before + 1 ? "," : "", d);
+            page_put_table(&tables[i], &how, left < TABLE_BYTES_MAX ? left : TABLE_BYTES_MAX,
+                           at > before + 1 ? "," : "", d);
         at = page_data_written(d);
     }
     fputs("\n]", d->stream);
-    return error;
 }

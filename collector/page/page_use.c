@@ -2,13 +2,11 @@
 #include "page/page.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/memory.h"
 #include "record/gpu_record.h"
-#include "resolve/device_sources.h"
 #include "resolve/nccl_call.h"
 
 #define SPANS_A_STEP 4 /* so many spans show a step well */
@@ -31,8 +29,6 @@ void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uin
 
 void page_use_release(struct page_use *u)
 {
-    for (uint32_t i = 0; i < u->count; i++)
-        free(u->devices[i].curves);
     free(u->devices);
     key_map_release(&u->places);
 }
@@ -53,20 +49,15 @@ static struct page_device *page_use_device_of(struct page_use *u, const struct p
     return device;
 }
 
-/* Adds a value, weighted by time, to the spans from `from_ns` to `to_ns`, and the time to `ns`
- * unless that is NULL. */
-static void spread(struct page_use *u, double *sums, uint64_t *ns, uint64_t from_ns, uint64_t to_ns,
-                   double value)
+/* Adds the time from `from_ns` to `to_ns` to the spans. */
+static void spread(struct page_use *u, uint64_t *ns, uint64_t from_ns, uint64_t to_ns)
 {
-    from_ns = max_of(from_ns, u->begin_ns);
     for (uint64_t place, end_ns; from_ns < to_ns; from_ns = end_ns) {
         place = (from_ns - u->begin_ns) / u->bucket_ns;
         end_ns = min_of(u->begin_ns + (place + 1) * u->bucket_ns, to_ns);
         if (place >= u->spans)
             return;
-        sums[place] += value * (double)(end_ns - from_ns);
-        if (ns)
-            ns[place] += end_ns - from_ns;
+        ns[place] += end_ns - from_ns;
     }
 }
 
@@ -79,56 +70,8 @@ static void page_use_pass_time(struct page_use *u, struct page_device *device, u
             kind++;
         uint64_t end_ns = kind < USE_KINDS ? min_of(device->until_ns[kind], to_ns) : to_ns;
         if (kind < USE_KINDS)
-            spread(u, device->ns[kind], NULL, device->at_ns, end_ns, 1);
+            spread(u, device->ns[kind], device->at_ns, end_ns);
         device->at_ns = end_ns;
-    }
-}
-
-/* ---- curves ---------------------------------------------------------------------------------- */
-
-/* Spreads the mean of two readings over the time between them. */
-static void take_level(struct page_use *u, const struct slice *s, struct page_curve *curve,
-                       unsigned argument)
-{
-    const struct device_before *before =
-        &s->source->before[s->event.record->type - RECORD_DEVICE_USE];
-    uint64_t now;
-    if (before->args[argument] && device_value(s->event.record, argument, &now))
-        spread(u, curve->sums, curve->ns, before->at_ns, device_sample_ns(&s->event),
-               ((double)(before->args[argument] - 1) + (double)now) / 2);
-}
-
-static void take_throttled(struct page_use *u, const struct slice *s, struct page_curve *curve)
-{
-    uint64_t ns[THROTTLES], since_ns, most_ns = 0, at_ns = device_sample_ns(&s->event);
-    if (device_throttle(s->source, &s->event, ns, &since_ns) == THROTTLE_UNKNOWN)
-        return;
-    for (unsigned why = 0; why < THROTTLES; why++)
-        most_ns = max_of(most_ns, ns[why]);
-    spread(u, curve->sums, curve->ns, since_ns, at_ns,
-           (double)most_ns / (double)(at_ns - since_ns));
-}
-
-static void page_use_take_sample(struct page_use *u, const struct slice *s)
-{
-    const struct record *r = s->event.record;
-    if (s->source->device == UINT64_MAX || !s->source->before[r->type - RECORD_DEVICE_USE].at_ns)
-        return;
-    struct page_device *device = page_use_device_of(u, s->event.process, s->source->device);
-    if (!device)
-        return;
-    if (!device->curves)
-        device->curves = memory_new(PAGE_CURVES, sizeof *device->curves);
-    if (r->type == RECORD_DEVICE_USE) {
-        take_level(u, s, &device->curves[CURVE_BUSY], DEVICE_USE_BUSY);
-    } else if (r->type == RECORD_DEVICE_POWER) {
-        unsigned argument = record_arg(r, DEVICE_POWER_INSTANT)   ? DEVICE_POWER_INSTANT
-                            : record_arg(r, DEVICE_POWER_AVERAGE) ? DEVICE_POWER_AVERAGE
-                                                                  : DEVICE_POWER_OTHER;
-        take_level(u, s, &device->curves[CURVE_POWER], argument);
-    } else if (r->type == RECORD_DEVICE_CLOCKS) {
-        take_level(u, s, &device->curves[CURVE_CLOCK], DEVICE_CLOCKS_SM);
-        take_throttled(u, s, &device->curves[CURVE_THROTTLED]);
     }
 }
 
@@ -139,9 +82,7 @@ static int page_use_take(void *context, const struct slice *s)
     struct page_use *u = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    if (s->source)
-        page_use_take_sample(u, s);
-    if (s->source || !is_stream_work(r->type) || e->begin_ns < u->begin_ns)
+    if (!is_stream_work(r->type) || e->begin_ns < u->begin_ns)
         return 0;
     struct page_device *device = page_use_device_of(u, e->process, record_arg(r, KERNEL_DEVICE));
     if (!device)
@@ -180,10 +121,10 @@ static int take_waits(struct page_use *u, struct page_device *device)
     device->run_ns = of->end_ns - of->begin_ns - of->causes[IDLE_START_UP] - of->stopped_ns;
     idle_waited_begin(of);
     for (uint64_t i = 0; error == 0 && i < u->spans; i++) {
-        double *all_ns = &device->ns[USE_COMMUNICATION][i];
+        uint64_t *all_ns = &device->ns[USE_COMMUNICATION][i];
         uint64_t at_ns = u->begin_ns + i * u->bucket_ns;
         error = idle_waited(idle, place, at_ns, at_ns + u->bucket_ns, &ns);
-        device->ns[USE_WAITS][i] = fmin((double)ns, *all_ns);
+        device->ns[USE_WAITS][i] = min_of(ns, *all_ns);
         *all_ns -= device->ns[USE_WAITS][i];
     }
     return error;
@@ -208,62 +149,29 @@ struct consumer page_use_consumer(struct page_use *u)
 }
 
 /* Writes shares of a bucket in 64 levels. */
-static void put_shares(const struct page_use *u, const double *buckets, FILE *out)
+static void put_shares(const struct page_use *u, const uint64_t *buckets, FILE *out)
 {
     fputs(", \"", out);
     for (unsigned i = 0; i < u->spans; i++) {
         uint64_t left_ns = u->window_ns - i * u->bucket_ns; /* the last bucket may be shorter */
         uint64_t ns = left_ns ? min_of(left_ns, u->bucket_ns) : u->bucket_ns;
-        fputc(PAGE_LETTERS[(unsigned)(fmin(buckets[i] / (double)ns, 1) * 63 + 0.5)], out);
+        double share = (double)min_of(buckets[i], ns) / (double)ns;
+        fputc(PAGE_LETTERS[(unsigned)(share * 63 + 0.5)], out);
     }
     fputc('"', out);
 }
 
-static double sum(const double *buckets)
+static uint64_t sum(const uint64_t *buckets)
 {
-    double ns = 0;
+    uint64_t ns = 0;
     for (unsigned i = 0; i < PAGE_BUCKETS; i++)
         ns += buckets[i];
     return ns;
 }
 
-/* Writes [name, highest, mean, a letter for each span] of each curve that is known. A: not known; B
- * to _: from 0 to the highest. */
-static void put_curves(const struct page_device *device, unsigned spans, FILE *out)
-{
-    static const struct {
-        const char *name;
-        double unit;
-    } kinds[PAGE_CURVES] = {[CURVE_POWER] = {"power, W", 1000},
-                            [CURVE_CLOCK] = {"SM clock, MHz", 1},
-                            [CURVE_BUSY] = {"NVML busy, %", 10000},
-                            [CURVE_THROTTLED] = {"throttled, %", 0.01}};
-    const char *separator = "";
-    for (unsigned k = 0; device->curves && k < PAGE_CURVES; k++) {
-        const struct page_curve *curve = &device->curves[k];
-        double means[PAGE_BUCKETS], highest = 0;
-        uint64_t ns = 0;
-        for (unsigned i = 0; i < spans; i++) {
-            means[i] = curve->ns[i] ? curve->sums[i] / (double)curve->ns[i] : 0;
-            highest = fmax(highest, means[i]);
-            ns += curve->ns[i];
-        }
-        if (!ns)
-            continue;
-        fprintf(out, "%s[\"%s\", %.6g, %.6g, \"", separator, kinds[k].name, highest / kinds[k].unit,
-                sum(curve->sums) / (double)ns / kinds[k].unit);
-        for (unsigned i = 0; i < spans; i++) {
-            double level = highest > 0 ? means[i] / highest * 62 + 0.5 : 0;
-            fputc(PAGE_LETTERS[curve->ns[i] ? 1 + (unsigned)level : 0], out);
-        }
-        fputs("\"]", out);
-        separator = ", ";
-    }
-}
-
-/* Writes the devices: [process, number, time of each kind, shares of each kind, curves, time after
+/* Writes the devices: [process, number, time of each kind, shares of each kind, time after
  * start-up]. */
-int page_put_use(const struct page *p, struct page_data *d)
+void page_put_use(const struct page *p, struct page_data *d)
 {
     const struct page_use *u = &p->use;
     uint64_t origin_ns = u->walk->survey.origin_ns;
@@ -278,13 +186,10 @@ int page_put_use(const struct page *p, struct page_data *d)
         fprintf(d->stream, "%s[%u, %" PRIu64, i ? ",\n" : "\n", device->process->index,
                 device->device);
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
-            fprintf(d->stream, ", %.0f", sum(device->ns[kind]));
+            fprintf(d->stream, ", %" PRIu64, sum(device->ns[kind]));
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
             put_shares(u, device->ns[kind], d->stream);
-        fputs(", [", d->stream);
-        put_curves(device, u->spans, d->stream);
-        fprintf(d->stream, "], %" PRIu64 "]", device->run_ns);
+        fprintf(d->stream, ", %" PRIu64 "]", device->run_ns);
     }
     fputs("]}", d->stream);
-    return 0;
 }

@@ -123,8 +123,7 @@ function drawSteps(box, series) {
       "Click a cell to look into it above."),
     el("div", {class: "map"}, rankLabels(series, height), el("div", {}, grid, stepLabels(series))),
     small(time(low), el("span", {class: "scale", "aria-hidden": "true"}), time(high)));
-  /* Only devices with work: others are listed if their counters were read. */
-  const busy = grouped(data.use.devices.filter((device) => busyShare(device) > 0), ([of]) => of);
+  const busy = grouped(data.use.devices, ([of]) => of);
   addTable(box, "Rank by rank", made("Ranks",
     [
       ["process", "text"], ["steps", "count"], ["median step", "ns"], ["longest", "ns"],

@@ -5,12 +5,11 @@ const ROWS_MAX = 16;
 const useKinds = ["compute", "communication", "copies", "waits"], KINDS = useKinds.length;
 const useNames = [...useKinds.slice(0, KINDS - 1), "waiting for other ranks"];
 
-const lettersOf = (text) => Array.from(text, (letter) => LETTERS.indexOf(letter));
-const sharesOf = (device) =>
-  useKinds.map((_, k) => lettersOf(device[2 + KINDS + k]).map((level) => level / 63));
+const sharesOf = (device) => useKinds.map(
+  (_, k) => Array.from(device[2 + KINDS + k], (letter) => LETTERS.indexOf(letter) / 63));
 const deviceName = (device) => `${processName(device[0])}, GPU ${device[1]}`;
 /* As in the overview: a share of the time after start-up, where waits for ranks are idle. */
-const busyShare = (device) => (device[2] + device[3] + device[4]) / (device[3 + 2 * KINDS] || 1);
+const busyShare = (device) => (device[2] + device[3] + device[4]) / (device[2 + 2 * KINDS] || 1);
 
 /* Formats a time with digits down to a hundredth of the window. */
 function momentOf(ns, window) {
@@ -19,22 +18,13 @@ function momentOf(ns, window) {
   const digits = Math.ceil(Math.log10(unit / (window / 100 || 1)));
   return `${(ns / unit).toFixed(clamp(digits, 0, 9))} ${name}`;
 }
-const spanText = (use, device, i) =>
-  `${deviceName(device)}, at ${momentOf(use.from_ns + i * use.bucket_ns, use.window_ns)}`;
-
 function momentText(use, device, i) {
   const shares = sharesOf(device).map((list) => list[i]);
   return [
-    spanText(use, device, i), ...useNames.map((name, k) => `${name} ${percent(shares[k])}`),
+    `${deviceName(device)}, at ${momentOf(use.from_ns + i * use.bucket_ns, use.window_ns)}`,
+    ...useNames.map((name, k) => `${name} ${percent(shares[k])}`),
     `idle ${percent(Math.max(0, 1 - sum(shares)))}`
   ].join("\n");
-}
-
-/* Draws a chart with a unit for each span; `text` returns the tip of a span. */
-function spanChart(use, said, height, text, ...children) {
-  const drawing =
-    chart(use.spans, 100, said, {preserveAspectRatio: "none", height}, ...children);
-  return tipped(drawing, (event) => text(partAt(event, drawing, use.spans)));
 }
 
 /* Draws compute at the bottom, then communication, copies, and waits; the rest is idle. */
@@ -52,28 +42,12 @@ function drawAreas(use, device, height) {
     const d = "M" + up.slice(1) + down + "Z";
     return device[2 + k] > 0 && svg("path", {d, class: "c-" + kind});
   });
-  return spanChart(use,
-    `${deviceName(device)}: busy ${percent(busyShare(device))} of the time after start-up`, height,
-    (i) => momentText(use, device, i), rect(0, 0, use.spans, 100, "c-idle", {opacity: .45}), areas);
-}
-
-/* Draws the curves of the driver's readings, from 0 to the highest. */
-function drawCurves(use, device) {
-  return (device[2 + 2 * KINDS] || []).map(([name, highest, mean, letters]) => {
-    const values = lettersOf(letters).map((level) => level - 1); /* -1: not known */
-    const shown = (value) => `${+value.toPrecision(4)}`;
-    const path = values.map((value, i) => {
-      const y = (100 - value / 62 * 96).toFixed(1);
-      return value < 0 ? "" : `${i && values[i - 1] >= 0 ? "L" : "M"}${i} ${y}L${i + 1} ${y}`;
-    });
-    return el("div", {class: "row"}, el("span", {title: name}, name),
-      spanChart(use,
-        `${deviceName(device)}: ${name}, mean ${shown(mean)}, highest ${shown(highest)}`, 28,
-        (i) => `${spanText(use, device, i)}\n${name}: ` +
-          (values[i] < 0 ? "not known" : shown(values[i] / 62 * highest)),
-        svg("path", {d: path.join(""), class: "curve", "vector-effect": "non-scaling-stroke"})),
-      b(shown(mean)));
-  });
+  const drawing = chart(use.spans, 100,
+    `${deviceName(device)}: busy ${percent(busyShare(device))} of the time after start-up`,
+    {preserveAspectRatio: "none", height},
+    rect(0, 0, use.spans, 100, "c-idle", {opacity: .45}), areas);
+  return tipped(drawing,
+    (event) => momentText(use, device, partAt(event, drawing, use.spans)));
 }
 
 /* Draws a row of one or more pixels for each device. */
@@ -98,8 +72,7 @@ function drawMany(use, box) {
     slider.setAttribute("aria-valuenow", chosen);
     slider.setAttribute("aria-valuetext",
       `${deviceName(device)}: busy ${percent(busyShare(device))}`);
-    detail.replaceChildren(
-      h3(deviceName(device)), drawAreas(use, device, 90), ...drawCurves(use, device));
+    detail.replaceChildren(h3(deviceName(device)), drawAreas(use, device, 90));
   };
   const rowAt = (event) => partAt(event, canvas, devices.length, true);
   const by = (n) => () => choose(chosen + n);
@@ -119,9 +92,8 @@ function drawMany(use, box) {
   }, canvas, marker),
     (event) => momentText(use, devices[rowAt(event)], partAt(event, canvas, spans)));
   add(box, slider, detail);
-  /* The idlest device with work: of others only counters were read. */
-  const idlest = Math.min(...devices.map(busyShare).filter((share) => share > 0));
-  choose(devices.findIndex((device) => busyShare(device) === idlest));
+  const busy = devices.map(busyShare);
+  choose(busy.indexOf(Math.min(...busy))); /* the idlest */
 }
 
 sections.use = (box, use) => {
@@ -147,8 +119,7 @@ sections.use = (box, use) => {
   for (const device of isMany ? [] : use.devices)
     add(box,
       el("div", {class: "row"}, el("span", {title: deviceName(device)}, deviceName(device)),
-        drawAreas(use, device, 44), b(percent(busyShare(device)))),
-      drawCurves(use, device));
+        drawAreas(use, device, 44), b(percent(busyShare(device)))));
   add(box, isMany ? ends : el("div", {class: "row"}, el("span"), ends, el("span")),
     el("ul", {class: "legend"}, [...keys, "idle"].map(
       (kind) => keyed("c-" + kind, useNames[useKinds.indexOf(kind)] || kind))));
