@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "error.h"
 #include "stream.h"
@@ -119,6 +120,14 @@ int file_unnamed(void)
     if (fd >= 0)
         unlink(path);
     return fd;
+}
+
+void file_unnamed_failed(void)
+{
+    int number = errno;
+    message("cannot write a temporary file in %s: %s%s", file_unnamed_folder(), strerror(number),
+            aside_advice(number));
+    _exit(EXIT_ENVIRONMENT); /* without exit handlers: this may be a forked worker */
 }
 
 /* ---- folders --------------------------------------------------------------------------------- */

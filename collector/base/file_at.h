@@ -36,6 +36,9 @@ const char *file_unnamed_folder(void);
 /* Opens an unnamed temporary file there, which the caller closes. Returns -1 on failure (errno). */
 int file_unnamed(void);
 
+/* Ends the program after one line: such a file cannot be made, written or read (errno). */
+_Noreturn void file_unnamed_failed(void);
+
 /* The stream files of a folder, sorted by name. */
 
 #define PATH_LIST_MAX  65536

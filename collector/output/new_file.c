@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
+#include "base/text.h"
 #include "error.h"
 
 static void release(struct new_file *f)
@@ -25,9 +27,9 @@ static void release(struct new_file *f)
 /* -1 if the file system has no unnamed files, or they cannot get a name later. */
 static int open_unnamed(const char *path, mode_t mode)
 {
-    char *copy = strdup(path);
+    char *copy = memory_text(path);
     int fd = -1;
-    if (copy && access("/proc/self/fd", X_OK) == 0)
+    if (access("/proc/self/fd", X_OK) == 0)
         fd = open(dirname(copy), O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     free(copy);
     return fd;
@@ -35,13 +37,9 @@ static int open_unnamed(const char *path, mode_t mode)
 
 int new_file_open(struct new_file *f, const char *path, mode_t mode)
 {
-    *f = (struct new_file){.fd = -1, .path = strdup(path)};
-    if (!f->path || asprintf(&f->temporary, "%s.tmp-%d", path, (int)getpid()) < 0) {
-        f->temporary = NULL;
-        release(f);
-        return GPUPROF_NO_MEMORY;
-    }
-    f->fd = open_unnamed(path, mode);
+    *f = (struct new_file){.fd = open_unnamed(path, mode),
+                           .path = memory_text(path),
+                           .temporary = text_printf("%s.tmp-%d", path, (int)getpid())};
     f->unnamed = f->fd >= 0;
     if (!f->unnamed) {
         unlink(f->temporary); /* of a killed process that had our pid */

@@ -18,7 +18,7 @@ struct new_file {
     bool unnamed;    /* it does not even have the temporary name */
 };
 
-/* Returns 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY; there is nothing to drop after an error. */
+/* Returns 0 or GPUPROF_IO (errno); there is nothing to drop after an error. */
 int new_file_open(struct new_file *f, const char *path, mode_t mode);
 
 /*

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/workers.h"
 #include "base/zstandard.h"
 #include "bytes.h"
@@ -44,12 +45,10 @@ struct zstream {
     char part[PART_BYTES];
 };
 
-/* Compresses into the open file `fd`, which the caller closes. Returns NULL without memory. */
+/* Compresses into the open file `fd`, which the caller closes. */
 static struct zstream *zstream_create(int fd, enum zstream_form form)
 {
-    struct zstream *z = calloc(1, sizeof *z);
-    if (!z)
-        return NULL;
+    struct zstream *z = memory_new(1, sizeof *z);
     z->fd = fd;
     z->form = form;
     isal_deflate_init(&z->isal);
@@ -189,17 +188,15 @@ static void *output_work(void *context)
     return NULL;
 }
 
-/* Without memory or a thread, there is none. */
+/* Without a thread, there is none. */
 static void start_background(struct output *o)
 {
-    struct background *b = o->background = calloc(1, sizeof *b);
+    struct background *b = o->background = memory_new(1, sizeof *b);
     o->in_background = false;
-    if (!b)
-        return;
     sem_init(&b->filled, 0, 0);
     sem_init(&b->free, 0, 1);
-    b->buffer = malloc(OUTPUT_BUFFER_BYTES);
-    if (b->buffer && parallel_start(&b->thread, output_work, o))
+    b->buffer = memory_from(malloc(OUTPUT_BUFFER_BYTES));
+    if (parallel_start(&b->thread, output_work, o))
         return;
     free(b->buffer);
     free(b);
@@ -305,34 +302,25 @@ static ssize_t take_printed(void *context, const char *data, size_t length)
     return o->error ? 0 : (ssize_t)length;
 }
 
-static int make_buffers(struct output *o)
+static void output_init(struct output *o)
 {
-    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
-    o->stream = fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed});
-    return o->buffer && o->stream ? 0 : GPUPROF_NO_MEMORY;
+    *o = (struct output){.fd = -1, .file.fd = -1};
+    o->buffer = memory_from(malloc(OUTPUT_BUFFER_BYTES));
+    o->stream = memory_from(fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed}));
 }
 
 int output_open(struct output *o, const char *path)
 {
-    *o = (struct output){.fd = -1, .file.fd = -1};
-    int error = make_buffers(o);
-    if (error == 0 && (!path || strcmp(path, "-") == 0))
-        o->fd = STDOUT_FILENO;
-    else if (error == 0)
-        error = open_file(o, path);
+    bool is_named = path && strcmp(path, "-") != 0;
     int packing = path ? packing_of(path, strlen(path)) : -1;
-    if (error == 0 && packing >= 0) {
-        o->zstream = zstream_create(o->fd, packings[packing].form);
-        if (!o->zstream) {
-            output_close_file(o);
-            error = GPUPROF_NO_MEMORY;
-        }
-    }
-    if (error < 0) {
-        int saved = errno;
+    output_init(o);
+    o->fd = STDOUT_FILENO;
+    int error = is_named ? open_file(o, path) : 0, number = errno;
+    if (error < 0)
         release(o);
-        errno = saved;
-    }
+    else if (packing >= 0)
+        o->zstream = zstream_create(o->fd, packings[packing].form);
+    errno = number;
     return error;
 }
 
@@ -388,26 +376,19 @@ void output_print(struct output *o, const char *format, ...)
     output_advance(o, out + (length < OUTPUT_PRINT_BYTES ? length : OUTPUT_PRINT_BYTES - 1));
 }
 
-int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
+void output_open_member(struct output *o, int fd)
 {
-    *o = (struct output){.fd = fd, .member = true, .file.fd = -1, .sums = sums};
+    output_init(o);
+    o->fd = fd;
+    o->member = true;
     o->zstream = zstream_create(fd, ZSTREAM_RAW);
-    if (make_buffers(o) == 0 && o->zstream)
-        return 0;
-    if (o->zstream)
-        zstream_end(o->zstream, NULL);
-    release(o);
-    return GPUPROF_NO_MEMORY;
 }
 
-int output_open_sink(struct output *o, output_sink_fn *sink, void *context)
+void output_open_sink(struct output *o, output_sink_fn *sink, void *context)
 {
-    *o = (struct output){
-        .fd = -1, .member = true, .file.fd = -1, .sink = sink, .sink_context = context};
-    int error = make_buffers(o);
-    if (error < 0)
-        release(o);
-    return error;
+    output_init(o);
+    o->sink = sink;
+    o->sink_context = context;
 }
 
 void output_divert(struct output *o, output_sink_fn *sink, void *context)

@@ -55,16 +55,16 @@ struct output {
     uint64_t *room; /* a view: bytes of text still allowed here and in other outputs with the same
                      * pointer; NULL: no limit */
     FILE *stream;   /* for fprintf: flushed in output_finish; ferror() reports errors */
-    struct zstream_sums *sums; /* of a member, set by output_finish */
+    struct zstream_sums *sums; /* a view, for a member's; NULL: not wanted */
 };
 
-/* NULL or "-": standard output. Returns 0, GPUPROF_IO (errno), GPUPROF_NO_MEMORY, or GPUPROF_USAGE
- * if `path` is a recording, which it never overwrites. */
+/* NULL or "-": standard output. Returns 0, GPUPROF_IO (errno), or GPUPROF_USAGE if `path` is a
+ * recording, which it never overwrites. */
 int output_open(struct output *o, const char *path);
 
 /* Opens a member of an archive: deflate without a header into the open file `fd`, which the caller
- * closes; output_finish sets *sums. Returns 0 or GPUPROF_NO_MEMORY. */
-int output_open_member(struct output *o, int fd, struct zstream_sums *sums);
+ * closes; output_finish sets *o->sums. */
+void output_open_member(struct output *o, int fd);
 
 /* Returns the bytes of text so far. */
 static inline uint64_t output_bytes(const struct output *o)
@@ -75,8 +75,8 @@ static inline uint64_t output_bytes(const struct output *o)
 /* Returns the length of a name without the ending of a compressed file. */
 size_t output_plain_length(const char *name, size_t length);
 
-/* Sends text to `sink`, at the latest at each output_drain. Returns 0 or GPUPROF_NO_MEMORY. */
-int output_open_sink(struct output *o, output_sink_fn *sink, void *context);
+/* Sends text to `sink`, at the latest at each output_drain. */
+void output_open_sink(struct output *o, output_sink_fn *sink, void *context);
 void output_drain(struct output *o);
 
 /* For a forked process with its parent's output, into which nothing is flushed yet. From now on,

@@ -42,10 +42,10 @@ enum exit_code verb_output_failed(const char *path, int error)
     }
     if (error == GPUPROF_IO && number == EPIPE)
         raise(SIGPIPE); /* blocked in the thread that wrote; if it is ignored, a message follows */
-    if (error == GPUPROF_SPOOL || (error == GPUPROF_IO && !is_named && is_nameless()))
-        message("%s: cannot write a temporary file in %s: %s%s", shown, file_unnamed_folder(),
-                strerror(number), aside_advice(number));
-    else if (error == GPUPROF_IO)
+    errno = number;
+    if (error == GPUPROF_IO && !is_named && is_nameless())
+        file_unnamed_failed();
+    if (error == GPUPROF_IO)
         message("%s: %s%s", shown, strerror(number), is_named ? writing_advice(number) : "");
     else
         message("%s: %s", shown,

@@ -50,12 +50,14 @@ static void zip_writer_put_data(struct zip_writer *z, const void *data, size_t l
     z->length += length;
 }
 
-int zip_writer_begin(struct zip_writer *z, const char *name, struct output *member)
+void zip_writer_begin(struct zip_writer *z, const char *name, struct output *member)
 {
     struct zip_member its = {.name = memory_text(name)};
     ARRAY_PUSH(z->members, z->count, &its);
     z->fd = file_unnamed();
-    return z->fd < 0 ? GPUPROF_SPOOL : output_open_member(member, z->fd, NULL);
+    if (z->fd < 0)
+        file_unnamed_failed();
+    output_open_member(member, z->fd);
 }
 
 /* If any size is large, the extra field has them all. */
@@ -99,7 +101,7 @@ static void zip_writer_put_head(struct zip_writer *z, const struct zip_member *m
                                             m->sums.compressed, m->offset});
 }
 
-static int copy_data(struct zip_writer *z)
+static void copy_data(struct zip_writer *z)
 {
     char buffer[COPY_BYTES];
     uint64_t at = 0;
@@ -108,7 +110,8 @@ static int copy_data(struct zip_writer *z)
         zip_writer_put_data(z, buffer, (size_t)got);
         at += (uint64_t)got;
     }
-    return got < 0 ? GPUPROF_IO : 0;
+    if (got < 0)
+        file_unnamed_failed();
 }
 
 int zip_writer_end(struct zip_writer *z, struct output *member)
@@ -117,12 +120,10 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
     member->sums = &m->sums;
     int error = output_finish(member, 1);
     if (error == GPUPROF_IO)
-        error = GPUPROF_SPOOL;
+        file_unnamed_failed();
     m->offset = z->length;
-    if (error == 0) {
-        zip_writer_put_head(z, m, false);
-        error = copy_data(z);
-    }
+    zip_writer_put_head(z, m, false);
+    copy_data(z);
     file_close(z->fd);
     z->fd = -1;
     return error;

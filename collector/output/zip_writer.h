@@ -28,10 +28,10 @@ struct zip_writer {
 void zip_writer_init(struct zip_writer *z, struct output *out);
 void zip_writer_release(struct zip_writer *z);
 
-/* Begins a member; write its content to *member. Returns 0, GPUPROF_SPOOL or GPUPROF_NO_MEMORY. */
-int zip_writer_begin(struct zip_writer *z, const char *name, struct output *member);
+/* Begins a member; write its content to *member. */
+void zip_writer_begin(struct zip_writer *z, const char *name, struct output *member);
 
-/* Appends *member to the archive. Returns 0, GPUPROF_SPOOL (errno) or GPUPROF_NO_MEMORY. */
+/* Appends *member to the archive. Returns 0, or GPUPROF_LIMIT if its text exceeded its `room`. */
 int zip_writer_end(struct zip_writer *z, struct output *member);
 
 /* Writes the directory at the archive's end. */

@@ -113,7 +113,9 @@ static enum exit_code write_part(const struct part *part, const char *path)
         return code;
     while ((got = file_read_at(part->fd, at, buffer, sizeof buffer)) > 0)
         at += fwrite(buffer, 1, (size_t)got, out.stream);
-    return verb_output_close(&out, path, got < 0 ? GPUPROF_SPOOL : 0);
+    if (got < 0)
+        file_unnamed_failed();
+    return verb_output_close(&out, path, 0);
 }
 
 enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
@@ -128,9 +130,10 @@ enum exit_code part_make(struct part *part, int fd, struct report *report, struc
         return EXIT_ENVIRONMENT;
     error = part_report_put(report, part);
     error = error < 0 ? error : part_end(part);
+    if (error == GPUPROF_IO)
+        file_unnamed_failed();
     if (error < 0)
-        return error == GPUPROF_IO ? verb_output_failed(NULL, GPUPROF_SPOOL)
-                                   : say_error("report", error);
+        return say_error("report", error);
     if (part->file_bytes > PART_BYTES_MAX)
         return usage_error("report: share %u of %u is too large for a part; make more shares",
                            share->index, share->count);
@@ -165,8 +168,8 @@ enum exit_code part_verb(const struct options *options)
                     "a part cannot align them",
                     share.host_count);
         rec.progress = progress_begin("report", recording_bytes(&rec));
-        fd = file_unnamed();
-        code = fd < 0 ? verb_output_failed(NULL, GPUPROF_SPOOL) : EXIT_OK;
+        if ((fd = file_unnamed()) < 0)
+            file_unnamed_failed();
     }
     if (code == EXIT_OK) {
         const struct report_request request = {

@@ -109,7 +109,7 @@ static enum exit_code combine(const struct options *options, const struct report
     struct combination c;
     struct named_parts named = {options->paths, file_unnamed(), 0};
     if (named.copies < 0)
-        return verb_output_failed(NULL, GPUPROF_SPOOL);
+        file_unnamed_failed();
     enum exit_code code = combination_make(&c, (uint32_t)options->path_count, read_named, &named,
                                            false, view->groups);
     if (code == EXIT_OK) {

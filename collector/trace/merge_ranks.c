@@ -250,9 +250,7 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder, uint64_t 
 static int write_manifest(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
 {
     struct output member;
-    int error = zip_writer_begin(zip, MANIFEST_NAME, &member);
-    if (error < 0)
-        return error;
+    zip_writer_begin(zip, MANIFEST_NAME, &member);
     fputs("{\"perfetto_manifest\":{\"version\":1,\"files\":[", member.stream);
     for (uint32_t i = 0; i < m->rec.count; i++) {
         const struct rank_file *f = &files[i];
@@ -276,8 +274,7 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         struct trace_scope scope = {
             .only = files[i].process, .rank = files[i].rank, .pids = &pids, .name = files[i].name};
         struct output member;
-        if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
-            break;
+        zip_writer_begin(zip, files[i].name, &member);
         member.room = &m->room;
         if (m->rec.is_parallel)
             member.in_background = true;

@@ -363,10 +363,7 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
         w->to_ns = 0;
     track_packets_init(&w->packets, out);
-    if (output_open_sink(&w->chrome_out, take_text, w) < 0) {
-        free(w);
-        return NULL;
-    }
+    output_open_sink(&w->chrome_out, take_text, w);
     w->chrome_out.room = out->room; /* a hostile file makes the text long, so the text has the
                                      * limit */
     out->room = NULL;

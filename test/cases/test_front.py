@@ -301,7 +301,7 @@ def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
 @pytest.mark.parametrize("verb,name,launches,text", [
     ("report", "a.txt", 140000, "cannot write a temporary file in {0}, for data beyond the memory "
      "limit: File too large; raise ulimit -f"),
-    ("merge", "a.zip", 5000, "a.zip: cannot write a temporary file in {0}: File too large; raise "
+    ("merge", "a.zip", 5000, "cannot write a temporary file in {0}: File too large; raise "
      "ulimit -f"),
     ("report --partial", "a.part", 140000, "cannot write a temporary file in {0}, for data beyond "
      "the memory limit: File too large; raise ulimit -f")])

@@ -290,8 +290,7 @@ def test_full_folder_for_temporary_files(collector, data, tmp_path):
     done = subprocess.run([collector, "view", data], env={**os.environ, "TMPDIR": str(tmp_path)},
                           preexec_fn=limit, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1 and done.stderr.splitlines()[-1] == (
-        f"gpuprof: standard output: cannot write a temporary file in {tmp_path}: File too large; "
-        "raise ulimit -f")
+        f"gpuprof: cannot write a temporary file in {tmp_path}: File too large; raise ulimit -f")
 
 
 def test_ends_with_its_input(view, data):

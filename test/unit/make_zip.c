@@ -28,7 +28,7 @@ static void need(int ok, const char *what)
 static void add(struct zip_writer *z, const char *name, const char *text)
 {
     struct output member;
-    need(zip_writer_begin(z, name, &member) == 0, name);
+    zip_writer_begin(z, name, &member);
     output_write(&member, text, strlen(text));
     need(zip_writer_end(z, &member) == 0, name);
 }
@@ -37,7 +37,7 @@ static void add_zeros(struct zip_writer *z)
 {
     static char zeros[PART_BYTES];
     struct output member;
-    need(zip_writer_begin(z, "zeros", &member) == 0, "zeros");
+    zip_writer_begin(z, "zeros", &member);
     for (unsigned i = 0; i < PARTS; i++)
         output_write(&member, zeros, PART_BYTES);
     need(zip_writer_end(z, &member) == 0, "zeros");
