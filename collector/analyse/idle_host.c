@@ -106,9 +106,7 @@ static void name_workers(struct idle *d, struct workers *w)
     char *text =
         text_printf("%u worker%s, busy for %.0f%% of their time", w->count, plural_end(w->count),
                     100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns));
-    idle_note(
-        d, text ? kernel_name_intern(&d->host.names, (const uint8_t *)text, strlen(text), &w->text)
-                : GPUPROF_NO_MEMORY);
+    w->text = kernel_name_intern(&d->host.names, text, strlen(text));
     free(text);
 }
 

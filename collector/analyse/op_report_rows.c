@@ -114,9 +114,9 @@ static int find_dims(struct op_report *o, const struct op_class *is,
     if (!text)
         return GPUPROF_NO_MEMORY;
     size_t length = (size_t)(op_put_dims(text, inputs->raw, inputs->raw_bytes) - text);
-    int error = kernel_name_intern(&o->walk->texts, (const uint8_t *)text, length, dims);
+    *dims = kernel_name_intern(&o->walk->texts, text, length);
     free(text);
-    return error;
+    return 0;
 }
 
 static int group_labels(struct op_report *o)
@@ -143,19 +143,17 @@ static int name_entry(struct op_report *o, struct op_class *is, const struct ker
     struct kernel_names *names = &o->sums[is->table].texts;
     const char *text = !is->process ? "(others)" : is->text ? is->text->raw : "(not named)";
     const char *path = is->table == OP_MODULES && is->text ? strchr(text, ' ') : NULL;
-    int error = 0;
     *name = is->text;
     if (is->text && is->table <= OP_LABELS)
         return 0;
     if (is->text && is->table == OP_HOOKS)
         text = op_hook_name(is->text);
     if (path)
-        error = kernel_name_intern(names, (const uint8_t *)text, (size_t)(path - text), more);
+        *more = kernel_name_intern(names, text, (size_t)(path - text));
     text = path ? path + 1 : text;
-    if (error == 0)
-        error = kernel_name_intern(names, (const uint8_t *)text, strlen(text), name);
+    *name = kernel_name_intern(names, text, strlen(text));
     is->text = is->text ? is->text : *name;
-    return error;
+    return 0;
 }
 
 /* Finds the first entry with equal names here and around: it represents them. Outer entries come

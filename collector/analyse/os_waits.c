@@ -18,7 +18,7 @@ static int os_waits_take(void *context, const struct slice *s)
     if (r->type != RECORD_OS_CALL)
         return 0;
     if (r->byte_count)
-        kernel_name_intern(&sums->texts, r->bytes, r->byte_count, &peer);
+        peer = kernel_name_intern(&sums->texts, r->bytes, r->byte_count);
     uint64_t function = sums_text(sums, host_os_name(e, text));
     struct sums_row *row = sums_row(sums, function, sums_name_key(peer), 0);
     uint64_t ns = e->end_ns - e->begin_ns, weight = r->weight > 1 ? r->weight : 1;

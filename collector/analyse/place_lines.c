@@ -176,8 +176,7 @@ static bool find_caller(const struct place_lines *l, struct placing *p,
 
 static const char *label_of(struct place_lines *l, const struct shown_frame *frame)
 {
-    uint32_t number = 0;
-    shown_frame_number(&l->shown, frame, &number);
+    uint32_t number = shown_frame_number(&l->shown, frame);
     return number ? shown_frame_of(&l->shown, number)->label : NULL;
 }
 

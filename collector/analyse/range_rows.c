@@ -20,7 +20,8 @@ static int find_pattern(struct kernel_names *texts, const struct kernel_name *na
         return 0;
     enum range_numbers numbers = (enum range_numbers)which;
     uint32_t length = range_text_pattern(name->raw, name->raw_bytes, numbers, out);
-    return length ? kernel_name_intern(texts, (const uint8_t *)out, length, pattern) : 0;
+    *pattern = length ? kernel_name_intern(texts, out, length) : NULL;
+    return 0;
 }
 
 /* Sets *name to the subject of the text. */
@@ -30,13 +31,12 @@ static int range_rows_find_name(struct kernel_names *texts, const struct kernel_
     char out[RANGE_NAME_BYTES(RECORD_BYTES_MAX)];
     const struct kernel_name *found = NULL;
     uint32_t length = 0;
-    int error = 0;
     if (text && text->raw_bytes <= RECORD_BYTES_MAX)
         length = range_text_name(text->raw, text->raw_bytes, out);
     if (length)
-        error = kernel_name_intern(texts, (const uint8_t *)out, length, &found);
+        found = kernel_name_intern(texts, out, length);
     *name = found ? found : text;
-    return error;
+    return 0;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

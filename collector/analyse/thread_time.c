@@ -219,9 +219,8 @@ static void name_call(struct thread_times *h, const struct event *e, struct thre
     const struct record *r = e->record;
     char text[OS_TEXT_BYTES];
     const char *name = r->byte_count ? (const char *)r->bytes : host_os_name(e, text);
-    const struct kernel_name *word;
-    kernel_name_intern(&h->names, (const uint8_t *)name,
-                       r->byte_count ? r->byte_count : strlen(name), &word);
+    const struct kernel_name *word =
+        kernel_name_intern(&h->names, name, r->byte_count ? r->byte_count : strlen(name));
     span->did = kind_of_class(host_os_class(e));
     if (!word)
         return;

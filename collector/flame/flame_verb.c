@@ -76,8 +76,8 @@ static int child(struct flame_diff *d, uint32_t parent, const struct shown_frame
         snprintf(text, sizeof text, "[unknown address]");
     else
         snprintf(text, sizeof text, "%.*s%s", common, frame->label, behind);
-    int error = kernel_name_intern(&d->names, (const uint8_t *)text, strlen(text), &named.name);
-    return error < 0 ? error : call_tree_child(&d->tree, parent, &named, node);
+    named.name = kernel_name_intern(&d->names, text, strlen(text));
+    return call_tree_child(&d->tree, parent, &named, node);
 }
 
 /* Adds a run, which may be released afterwards. Returns 0 or GPUPROF_NO_MEMORY. */

@@ -79,9 +79,8 @@ void memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32
     if (r->type == RECORD_MEMORY) { /* only CUPTI reports it; it may be a variable */
         o.by = MEMORY_BY_KIND;
         o.kind = kind;
-        if (r->bytes && m->by != MEMORY_BY_KIND &&
-            kernel_name_intern(&m->walk.texts, r->bytes, r->byte_count, &o.name) < 0)
-            memory_missing();
+        if (r->bytes && m->by != MEMORY_BY_KIND)
+            o.name = kernel_name_intern(&m->walk.texts, r->bytes, r->byte_count);
         *number = memory_origin_number_of(m, &o);
         return;
     }

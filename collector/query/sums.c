@@ -115,9 +115,7 @@ uint64_t sums_function(struct sums *s, const struct function *f)
 
 uint64_t sums_text(struct sums *s, const char *text)
 {
-    const struct kernel_name *name;
-    kernel_name_intern(&s->texts, (const uint8_t *)text, strlen(text), &name);
-    return sums_name_key(name);
+    return sums_name_key(kernel_name_intern(&s->texts, text, strlen(text)));
 }
 
 /* Only before sorting: rows and values are in the same order. */
@@ -275,9 +273,9 @@ static void carry_text(struct sums *s, struct part *p, uint64_t *key)
     if (p->is_written || !shown)
         return;
     if (raw)
-        kernel_name_intern_shown(&s->walk->kernels, raw, shown, &name);
+        name = kernel_name_intern_shown(&s->walk->kernels, raw, shown);
     else
-        kernel_name_intern(&s->walk->texts, (const uint8_t *)shown, strlen(shown), &name);
+        name = kernel_name_intern(&s->walk->texts, shown, strlen(shown));
     *key = sums_name_key(name);
 }
 

@@ -53,7 +53,7 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
 {
     struct tree_node child = {.parent = parent};
     *node = parent;
-    shown_frame_number(&t->frames, frame, &child.frame);
+    child.frame = shown_frame_number(&t->frames, frame);
     if (!child.frame)
         return 0;
     int64_t number = NUMBER_ADD(&t->numbers, &kind, t->nodes, t->count, t->nodes_max, &child);

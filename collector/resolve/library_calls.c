@@ -104,10 +104,10 @@ int library_kinds_learn(struct library_kinds *k, const struct event *e)
     const struct record *r = e->record;
     if (r->type == RECORD_COMMUNICATOR)
         return learn_communicator(k, e);
-    if (!r->bytes)
-        return 0;
-    return kernel_name_set(k->texts, &k->plans[e->process->index], record_arg(r, LIBRARY_PLAN_PLAN),
-                           r->bytes, r->byte_count);
+    if (r->bytes)
+        kernel_name_set(k->texts, &k->plans[e->process->index], record_arg(r, LIBRARY_PLAN_PLAN),
+                        r->bytes, r->byte_count);
+    return 0;
 }
 
 static const struct library_form *form_of(struct library_kinds *k, const struct function *f)
@@ -246,8 +246,7 @@ const struct kernel_name *library_kind_text(struct library_kinds *k, uint32_t nu
     long length = ftell(out);
     fclose(out);
     length = length < 0 ? 0 : length < TEXT_BYTES ? length : TEXT_BYTES - 1;
-    *error = kernel_name_intern(k->texts, (const uint8_t *)text, (size_t)length, &kind->text);
-    return kind->text;
+    return kind->text = kernel_name_intern(k->texts, text, (size_t)length);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */

@@ -96,10 +96,9 @@ static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t 
         return 0;
     const struct kernel_name *name = walk_kernel(r->walk, e->process, of);
     int length = snprintf(text, sizeof text, "kernel %llu", (unsigned long long)of);
-    int error =
-        name ? 0
-             : kernel_name_intern(&r->walk->texts, (const uint8_t *)text, (size_t)length, &name);
-    return error < 0 ? error : name_number(r, key, name, number);
+    if (!name)
+        name = kernel_name_intern(&r->walk->texts, text, (size_t)length);
+    return name_number(r, key, name, number);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

@@ -190,8 +190,9 @@ static int range_text_of(struct spans *s, const struct event *e, uint64_t domain
                          const struct kernel_name **text)
 {
     if (e->record->byte_count)
-        return kernel_name_intern(s->texts, e->record->bytes, e->record->byte_count, text);
-    *text = message ? spans_label(s, e->process, LABEL_OF_STRING, domain, message) : NULL;
+        *text = kernel_name_intern(s->texts, e->record->bytes, e->record->byte_count);
+    else
+        *text = message ? spans_label(s, e->process, LABEL_OF_STRING, domain, message) : NULL;
     return 0;
 }
 
@@ -223,7 +224,8 @@ static int name_domain(struct spans *s, struct host_span *range)
     if (range->domain_text)
         return 0;
     int length = snprintf(text, sizeof text, "domain %llu", (unsigned long long)range->domain);
-    return kernel_name_intern(s->texts, (const uint8_t *)text, (size_t)length, &range->domain_text);
+    range->domain_text = kernel_name_intern(s->texts, text, (size_t)length);
+    return 0;
 }
 
 /* Makes an operator of a range. Each has a unique text, by its number, so only the name is stored.
@@ -242,14 +244,14 @@ static int fill_nvtx_op(struct spans *s, const struct event *e, const struct ran
                              .sequence = parsed->sequence,
                              .is_nvtx = true};
     s->losses[e->process->index].nvtx_ops++;
-    int error = kernel_name_intern(s->texts, e->record->bytes, parsed->name_bytes, &op->text);
+    op->text = kernel_name_intern(s->texts, e->record->bytes, parsed->name_bytes);
     if (parsed->is_label)
         op->scope = OP_SCOPE_LABEL;
     else if (around && around->is_nvtx && is_evaluation(around, op->text))
         op->scope = OP_SCOPE_BACKWARD;
     op->is_traced = (around && around->is_traced) ||
                     (op->text && range_op_begins_trace(op->text->raw, op->text->raw_bytes));
-    return error;
+    return 0;
 }
 
 /* Whether the range duplicates a recorded library call: libraries also push an NVTX range with the
@@ -350,7 +352,6 @@ static int open_op(struct spans *s, const struct event *e, const struct kernel_h
                              .scope = r->code,
                              .is_traced = r->flags & RECORD_TRACED};
     struct host_span *lost = find_begun(s, e->process, SPAN_OP, made.object);
-    int error = 0;
     if (lost) { /* each object has one operator at a time, so an end is missing */
         count_unmatched(s, e->process, SPAN_OP);
         *span = spans_take_out(s, lost, e->begin_ns);
@@ -359,9 +360,9 @@ static int open_op(struct spans *s, const struct event *e, const struct kernel_h
     if (made.name)
         made.text = kernel_name_of(names, made.name);
     else if (r->byte_count)
-        error = kernel_name_intern(s->texts, r->bytes, r->byte_count, &made.text);
+        made.text = kernel_name_intern(s->texts, r->bytes, r->byte_count);
     made.number = ++s->numbers[e->process->index];
-    return error < 0 ? error : spans_open(s, &made, span);
+    return spans_open(s, &made, span);
 }
 
 /* ---- calls of libraries ---------------------------------------------------------------------- */

@@ -263,9 +263,9 @@ struct consumer stack_costs_consumer(struct stack_costs *s)
 static uint32_t named_child(struct stack_costs *s, uint32_t parent, enum shown_kind kind,
                             const char *name)
 {
-    struct shown_frame frame = {.kind = kind};
+    struct shown_frame frame = {.kind = kind,
+                                .name = kernel_name_intern(&s->names, name, strlen(name))};
     uint32_t node;
-    kernel_name_intern(&s->names, (const uint8_t *)name, strlen(name), &frame.name);
     call_tree_child(&s->tree, parent, &frame, &node);
     return node;
 }

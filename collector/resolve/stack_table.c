@@ -87,9 +87,9 @@ static bool take_module(struct stack_table *t, struct key key, const struct reco
                                       (const char *)r->bytes);
         path = (const uint8_t *)stand_in;
     }
-    kernel_name_intern(&t->texts, path, path_bytes, &m.path);
+    m.path = kernel_name_intern(&t->texts, path, path_bytes);
     if (id_bytes)
-        kernel_name_intern(&t->texts, r->bytes, id_bytes, &m.build_id);
+        m.build_id = kernel_name_intern(&t->texts, r->bytes, id_bytes);
     KEY_MAP_ITEM(&t->modules_of, key, t->modules, t->module_count, UINT32_MAX, &m, &number);
     return number > 0;
 }
@@ -100,9 +100,9 @@ static bool take_place(struct stack_table *t, struct key key, const struct recor
     uint64_t line = record_arg(r, PYTHON_LINE);
     struct stack_place p = {.line = line <= INT32_MAX ? (uint32_t)line : 0};
     uint32_t number;
-    kernel_name_intern(&t->texts, r->bytes, file_bytes, &p.file);
-    kernel_name_intern(&t->texts, r->bytes + file_bytes + 1, r->byte_count - file_bytes - 1,
-                       &p.function);
+    p.file = kernel_name_intern(&t->texts, r->bytes, file_bytes);
+    p.function =
+        kernel_name_intern(&t->texts, r->bytes + file_bytes + 1, r->byte_count - file_bytes - 1);
     KEY_MAP_ITEM(&t->places_of, key, t->places, t->place_count, UINT32_MAX, &p, &number);
     return number > 0;
 }

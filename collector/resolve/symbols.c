@@ -149,11 +149,10 @@ static void take_symbol(struct symbols *s, const struct object *o, char *const t
     }
     struct address *address = &s->addresses[place];
     struct symbol symbol = {.inlined = inlined != 0, .line = line};
-    const uint8_t *function = (const uint8_t *)texts[1], *file = (const uint8_t *)texts[2];
-    if (*function)
-        kernel_name_intern(&s->names, function, strlen(texts[1]), &symbol.function);
-    if (*file)
-        kernel_name_intern(&s->files, file, strlen(texts[2]), &symbol.file);
+    if (*texts[1])
+        symbol.function = kernel_name_intern(&s->names, texts[1], strlen(texts[1]));
+    if (*texts[2])
+        symbol.file = kernel_name_intern(&s->files, texts[2], strlen(texts[2]));
     ARRAY_PUSH(s->symbols, s->symbol_count, &symbol);
     if (!address->count++)
         address->first = s->symbol_count - 1;

@@ -276,9 +276,9 @@ static int take_span(const struct pass *p, struct slice *s)
 static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r,
                     unsigned which)
 {
-    if (r->arg_count <= which)
-        return 0;
-    return kernel_name_set(all, names, r->args[which], r->bytes, r->byte_count);
+    if (r->arg_count > which)
+        kernel_name_set(all, names, r->args[which], r->bytes, r->byte_count);
+    return 0;
 }
 
 /* Recording pauses when the program, gpuprof ctl or a window stops it, until all allow it again. */

@@ -7,16 +7,8 @@
 
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/workers.h"
-#include "error.h"
-
-static void name_free(struct kernel_name *name)
-{
-    if (name->shown != name->raw)
-        free((char *)name->shown);
-    free(name->json);
-    free(name);
-}
 
 void kernel_names_limit(struct kernel_names *names, uint64_t bytes)
 {
@@ -29,8 +21,13 @@ void kernel_names_limit(struct kernel_names *names, uint64_t bytes)
 
 void kernel_names_release(struct kernel_names *names)
 {
-    for (uint32_t i = 0; i < names->count; i++)
-        name_free(names->list[i].name);
+    for (uint32_t i = 0; i < names->count; i++) {
+        struct kernel_name *name = names->list[i].name;
+        if (name->shown != name->raw)
+            free((char *)name->shown);
+        free(name->json);
+        free(name);
+    }
     free(names->list);
     number_set_release(&names->set);
     *names = (struct kernel_names){0};
@@ -43,25 +40,18 @@ void kernel_handles_release(struct kernel_names *names, struct kernel_handles *h
 }
 
 /* `known`: the text to show; NULL: demangles. */
-static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *text, size_t length,
+static struct kernel_name *name_make(struct kernel_names *names, const char *text, size_t length,
                                      const char *known)
 {
-    struct kernel_name *name = malloc(sizeof *name + length + 1);
-    if (!name)
-        return NULL;
+    struct kernel_name *name = memory_new(1, sizeof *name + length + 1);
     memcpy(name->raw, text, length);
-    name->raw[length] = '\0';
     name->raw_bytes = (uint32_t)length;
-    char *shown = known ? strdup(known)
+    char *shown = known ? memory_text(known)
                   : names->plain
                       ? NULL
                       : demangle(name->raw, KERNEL_NAME_BYTES_MAX, &names->demangle_failures);
     name->shown = shown ? shown : name->raw;
-    name->json = json_string(name->shown, strlen(name->shown));
-    if (!name->json) {
-        name_free(name);
-        return NULL;
-    }
+    name->json = memory_from(json_string(name->shown, strlen(name->shown)));
     name->json_bytes = (uint32_t)strlen(name->json);
     return name;
 }
@@ -77,69 +67,60 @@ static bool kernel_names_is_same(const void *left, const void *right)
     return a->hash == b->hash && a->bytes == b->bytes && memcmp(a->raw, b->raw, a->bytes) == 0;
 }
 
-static int intern(struct kernel_names *names, const uint8_t *text, size_t length, const char *shown,
-                  const struct kernel_name **found)
+static const struct kernel_name *intern(struct kernel_names *names, const char *text, size_t length,
+                                        const char *shown)
 {
     static const struct number_kind kind = {sizeof(struct known_name), 0, kernel_names_hash_of,
                                             kernel_names_is_same};
-    struct known_name wanted = {NULL, (const char *)text, (uint32_t)length,
-                                text_hash((const char *)text, length)};
+    struct known_name wanted = {NULL, text, (uint32_t)length, text_hash(text, length)};
     uint32_t *number = number_set_find(&names->set, &kind, names->list, names->count, &wanted);
-    *found = number && *number ? names->list[*number - 1].name : NULL;
-    if (!number || *number)
-        return number ? 0 : GPUPROF_NO_MEMORY;
+    if (*number)
+        return names->list[*number - 1].name;
     uint64_t text_max = names->text_max ? names->text_max : KERNEL_NAME_TEXT_MAX;
     if (names->count >= KERNEL_NAMES_MAX || names->text_bytes + length > text_max) {
         names->dropped++;
-        return 0;
+        return NULL;
     }
     wanted.name = name_make(names, text, length, shown);
-    if (!wanted.name)
-        return GPUPROF_NO_MEMORY;
     wanted.raw = wanted.name->raw;
-    if (ARRAY_PUSH(names->list, names->count, &wanted) < 0) {
-        name_free(wanted.name);
-        return GPUPROF_NO_MEMORY;
-    }
+    ARRAY_PUSH(names->list, names->count, &wanted);
     names->text_bytes +=
         sizeof *wanted.name + length + strlen(wanted.name->shown) + wanted.name->json_bytes;
     *number = names->count;
-    *found = wanted.name;
-    return 0;
+    return wanted.name;
 }
 
-int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t length,
-                       const struct kernel_name **found)
+const struct kernel_name *kernel_name_intern(struct kernel_names *names, const void *text,
+                                             size_t length)
 {
-    return intern(names, text, length, NULL, found);
+    return intern(names, text, length, NULL);
 }
 
-int kernel_name_intern_shown(struct kernel_names *names, const char *text, const char *shown,
-                             const struct kernel_name **found)
+const struct kernel_name *kernel_name_intern_shown(struct kernel_names *names, const char *text,
+                                                   const char *shown)
 {
-    return intern(names, (const uint8_t *)text, strlen(text), shown, found);
+    return intern(names, text, strlen(text), shown);
 }
 
 /* For a handle whose name was removed. */
 static const struct kernel_name nameless;
 
-int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
-                    const uint8_t *text, size_t length)
+void kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
+                     const void *text, size_t length)
 {
-    const struct kernel_name *name = NULL;
-    int error = length ? kernel_name_intern(names, text, length, &name) : 0;
+    const struct kernel_name *name = length ? kernel_name_intern(names, text, length) : NULL;
     bool is_new = !key_map_get(&handles->names, (struct key){.a = handle});
-    if (error < 0 || (!name && is_new))
-        return error;
+    if (!name && is_new)
+        return;
     if (is_new &&
         names->handle_count >= (names->handles_max ? names->handles_max : KERNEL_HANDLES_MAX)) {
         names->dropped++;
-        return 0;
+        return;
     }
     names->handle_count += is_new;
     handles->names.count_max = KERNEL_HANDLES_MAX;
-    return key_map_set(&handles->names, (struct key){.a = handle},
-                       (uintptr_t)(name ? name : &nameless));
+    (void)key_map_set(&handles->names, (struct key){.a = handle},
+                      (uintptr_t)(name ? name : &nameless));
 }
 
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle)
@@ -210,9 +191,7 @@ static void put_demangled(void *result, void *context)
 static char *demangle_aside(const char *mangled, size_t bytes_max, bool *harmful)
 {
     struct question question = {mangled, bytes_max};
-    char *text = calloc(bytes_max + 2, 1);
-    if (!text)
-        return NULL;
+    char *text = memory_new(bytes_max + 2, 1);
     *harmful = !aside_run(put_demangled, text, bytes_max + 2, &question, CHILD_SECONDS) ||
                strlen(text) > bytes_max;
     if (!*harmful && *text)

@@ -62,17 +62,17 @@ void kernel_names_release(struct kernel_names *names);
 void kernel_handles_release(struct kernel_names *names, struct kernel_handles *handles);
 
 /* From now on `handle` means the name of `length` bytes at `text`; an empty one, or one without
- * room, makes it unknown. Returns 0 or GPUPROF_NO_MEMORY. */
-int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
-                    const uint8_t *text, size_t length);
+ * room, makes it unknown. */
+void kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
+                     const void *text, size_t length);
 
-/* Finds or adds a name's only copy; NULL at a limit. Returns 0 or GPUPROF_NO_MEMORY. */
-int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t length,
-                       const struct kernel_name **found);
+/* Finds or adds a name's only copy; NULL at a limit. */
+const struct kernel_name *kernel_name_intern(struct kernel_names *names, const void *text,
+                                             size_t length);
 
 /* The same for a name whose shown text is known. */
-int kernel_name_intern_shown(struct kernel_names *names, const char *text, const char *shown,
-                             const struct kernel_name **found);
+const struct kernel_name *kernel_name_intern_shown(struct kernel_names *names, const char *text,
+                                                   const char *shown);
 
 /* Returns the current name, or NULL. */
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle);

@@ -51,8 +51,8 @@ struct shown_frames {
 
 void shown_frames_release(struct shown_frames *s);
 
-/* Sets the number of a frame, 0 beyond the maximum. Returns 0 or an error. */
-int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, uint32_t *number);
+/* Returns the number of a frame, 0 beyond the maximum. */
+uint32_t shown_frame_number(struct shown_frames *s, const struct shown_frame *frame);
 
 static inline const struct shown_frame *shown_frame_of(const struct shown_frames *s,
                                                        uint32_t number)
