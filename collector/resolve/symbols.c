@@ -80,7 +80,6 @@ struct looking_up {
     const struct object *o;
     const struct elf_request *request;
     FILE *answers;
-    uint32_t place; /* index of the address that is looked up */
 };
 
 /* Result for a file, even if the lookup of its addresses is cut off. */
@@ -90,12 +89,13 @@ struct looked_up {
     double wait_s; /* wait for the file; below 0: the time limit was reached */
 };
 
-static void symbols_answer(void *context, const char *function, const char *file, unsigned line,
-                           bool inlined)
+static void symbols_answer(void *context, uint32_t address, const char *function, const char *file,
+                           unsigned line, bool inlined)
 {
     const struct looking_up *l = context;
-    fprintf(l->answers, "%u %u %u%c%.*s%c%.*s%c", l->place, inlined, line, '\0', SYMBOL_TEXT_MAX,
-            function ? function : "", '\0', SYMBOL_TEXT_MAX, file ? file : "", '\0');
+    fprintf(l->answers, "%u %u %u%c%.*s%c%.*s%c", l->o->first + address, inlined, line, '\0',
+            SYMBOL_TEXT_MAX, function ? function : "", '\0', SYMBOL_TEXT_MAX, file ? file : "",
+            '\0');
 }
 
 /* Limits the cost of a damaged file, a pipe, or a silent server. */
@@ -129,10 +129,11 @@ static void look_up_aside(void *result, void *context)
     found->status = (uint32_t)elf_symbols_open(&elf, l->request);
     found->has_dwarf = elf && elf_symbols_has_dwarf(elf);
     found->wait_s = monotonic_seconds() - begin_s;
-    for (uint32_t i = 0; found->status == ELF_USABLE && i < l->o->count; i++) {
-        l->place = l->o->first + i;
-        elf_symbols_find(elf, l->s->addresses[l->place].offset, symbols_answer, l);
-    }
+    uint64_t *offsets = memory_new(l->o->count, sizeof *offsets);
+    for (uint32_t i = 0; i < l->o->count; i++)
+        offsets[i] = l->s->addresses[l->o->first + i].offset;
+    if (found->status == ELF_USABLE)
+        elf_symbols_find(elf, offsets, l->o->count, symbols_answer, l);
     if (fflush(l->answers) != 0)
         _exit(EXIT_FAILURE);
 }

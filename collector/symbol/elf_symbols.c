@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libdw's own lookups walk all functions of a compilation unit, or all symbols of a file, each
- * time. So this sorts the units, the functions of each unit that is needed, and the symbols once,
- * and searches them.
+ * time. So this reads symbols, units and functions once, and gives each to the addresses in it.
  */
 #include "symbol/elf_symbols.h"
 
@@ -16,36 +15,23 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 
-#define OVERLAP_MAX     16 /* spans searched before the nearest one */
 #define NAMESPACE_DEPTH 32
+#define UNSIZED_BYTES   4096 /* of a symbol of unknown size, if no other one follows */
 
-struct span {
-    uint64_t begin;
-    uint64_t end;
-    uint64_t reach; /* largest end of the spans up to here */
-    uint32_t unit;
-    Dwarf_Die die;
-};
+enum { UNIT, FUNCTION };
 
-struct spans {
-    struct span *list; /* owned; sorted by begin */
-    uint32_t count;
-};
-
-struct unit {
-    Dwarf_Die die;  /* with the line table */
-    Dwarf_Die full; /* with the functions: -gsplit-dwarf puts them into another file */
-    int version;    /* of DWARF */
-    struct spans functions;
-    bool read;
-};
-
-struct elf_function {
-    uint64_t begin;
-    uint64_t end; /* == begin: unknown size */
-    const char *name;
-    bool global;
+/* An address, and what contains it: the nearest symbol, and the innermost unit and function. */
+struct lookup {
+    uint64_t address;
+    uint64_t symbol_begin;
+    const char *symbol; /* NULL: none */
+    unsigned rank;      /* of several symbols with one begin, the highest counts */
+    struct {
+        uint64_t begin, end;
+        Dwarf_Die die; /* no `addr`: none */
+    } in[2];
 };
 
 struct elf_symbols {
@@ -53,109 +39,73 @@ struct elf_symbols {
     Dwfl_Module *module;
     char *debug_path; /* owned; libdwfl stores this pointer's address */
     Dwfl_Callbacks callbacks;
-    uint64_t dwarf_bias;
-    struct unit *units; /* owned */
-    uint32_t unit_count;
-    struct spans unit_spans;
-    struct elf_function *functions; /* owned; sorted by begin */
-    uint32_t function_count;
+    bool has_dwarf;
+    Dwarf_Addr bias;     /* of DWARF's addresses */
+    struct lookup *list; /* owned; sorted by address */
+    uint32_t count;
 };
 
-static int compare_spans(const void *left, const void *right)
+/* Returns the first lookup of that address or a later one. */
+static struct lookup *from_address(const struct elf_symbols *s, uint64_t address)
 {
-    const struct span *a = left, *b = right;
-    return ORDER(a->begin, b->begin) ?: ORDER(b->end, a->end); /* outer spans first */
+    return s->list + (address ? ARRAY_UP_TO(s->list, s->count, address, address - 1) : 0);
 }
 
-static void spans_sort(struct spans *s)
-{
-    uint64_t reach = 0;
-    ARRAY_SORT(s->list, s->count, compare_spans);
-    for (uint32_t i = 0; i < s->count; i++) {
-        reach = s->list[i].end > reach ? s->list[i].end : reach;
-        s->list[i].reach = reach;
-    }
-}
-
-/* Returns the innermost span that contains the address, or NULL. */
-static const struct span *spans_find(const struct spans *s, uint64_t address)
-{
-    uint32_t behind = ARRAY_UP_TO(s->list, s->count, begin, address);
-    for (uint32_t i = 0; i < OVERLAP_MAX && behind > i; i++) {
-        const struct span *span = &s->list[behind - 1 - i];
-        if (address < span->end)
-            return span;
-        if (span->reach <= address)
-            break;
-    }
-    return NULL;
-}
-
-/* Adds all address ranges of a unit or function. */
-static void spans_add(struct spans *s, Dwarf_Die *die, uint32_t unit)
+/* Gives a unit or function to all addresses in its ranges. Returns whether there are any. */
+static bool take_ranges(struct elf_symbols *s, Dwarf_Die *die, unsigned kind)
 {
     Dwarf_Addr base, begin, end;
     ptrdiff_t at = 0;
+    bool has_any = false;
     while ((at = dwarf_ranges(die, at, &base, &begin, &end)) > 0) {
-        struct span span = {.begin = begin, .end = end, .unit = unit, .die = *die};
-        if (begin && begin < end) /* the linker sets dropped functions to 0 */
-            (void)ARRAY_PUSH(s->list, s->count, &span);
+        struct lookup *l = from_address(s, begin + s->bias);
+        /* the linker sets dropped functions to 0 */
+        for (; begin && l < s->list + s->count && l->address - s->bias < end; l++) {
+            has_any = true;
+            if (begin > l->in[kind].begin ||
+                (begin == l->in[kind].begin && end < l->in[kind].end)) {
+                l->in[kind].begin = begin;
+                l->in[kind].end = end;
+                l->in[kind].die = *die;
+            }
+        }
     }
-}
-
-/* Reads the .dwo file of a skeleton unit if it is still where the compiler wrote it. */
-static struct unit make_unit(Dwarf_Die *die)
-{
-    struct unit unit = {.die = *die, .full = *die};
-    Dwarf_Half version = 0;
-    Dwarf_Die split = {0};
-    uint8_t type = 0;
-    if (dwarf_cu_info(die->cu, &version, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
-        type == DW_UT_skeleton && split.addr)
-        unit.full = split;
-    unit.version = version;
-    return unit;
-}
-
-static void read_units(struct elf_symbols *s)
-{
-    Dwarf_Addr bias = 0;
-    if (!dwfl_module_getdwarf(s->module, &bias))
-        return;
-    s->dwarf_bias = bias;
-    for (Dwarf_Die *die = NULL; (die = dwfl_module_nextcu(s->module, die, &bias));) {
-        struct unit unit = make_unit(die);
-        if (ARRAY_PUSH(s->units, s->unit_count, &unit) < 0)
-            break;
-        spans_add(&s->unit_spans, die, s->unit_count - 1);
-    }
-    spans_sort(&s->unit_spans);
+    return has_any;
 }
 
 /* Reads functions with code below `parent`, also in namespaces and classes. */
-static void read_functions(struct unit *unit, Dwarf_Die *parent, unsigned depth)
+static void read_functions(struct elf_symbols *s, Dwarf_Die *parent, unsigned depth)
 {
     Dwarf_Die die;
     if (depth > NAMESPACE_DEPTH || dwarf_child(parent, &die) != 0)
         return;
     do {
         switch (dwarf_tag(&die)) {
-        case DW_TAG_subprogram: spans_add(&unit->functions, &die, 0); break;
+        case DW_TAG_subprogram: take_ranges(s, &die, FUNCTION); break;
         case DW_TAG_namespace:
         case DW_TAG_module:
         case DW_TAG_class_type:
-        case DW_TAG_structure_type: read_functions(unit, &die, depth + 1); break;
+        case DW_TAG_structure_type: read_functions(s, &die, depth + 1); break;
         default: break;
         }
     } while (dwarf_siblingof(&die, &die) == 0);
 }
 
-static int compare_functions(const void *left, const void *right)
+static void read_units(struct elf_symbols *s)
 {
-    const struct elf_function *a = left, *b = right;
-    /* searching finds the last of equal ones */
-    return ORDER(a->begin, b->begin) ?: (a->end > a->begin) - (b->end > b->begin) ?:
-           a->global - b->global ?: strcmp(b->name, a->name);
+    Dwarf_Addr bias;
+    for (Dwarf_Die *unit = NULL; (unit = dwfl_module_nextcu(s->module, unit, &bias));) {
+        Dwarf_Die full = *unit, split = {0};
+        uint8_t type = 0;
+        if (!take_ranges(s, unit, UNIT))
+            continue;
+        /* With -gsplit-dwarf, functions are in a .dwo file, if it is still where the compiler
+         * wrote it. */
+        if (dwarf_cu_info(unit->cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
+            type == DW_UT_skeleton && split.addr)
+            full = split;
+        read_functions(s, &full, 0);
+    }
 }
 
 static void read_symbols(struct elf_symbols *s)
@@ -163,32 +113,23 @@ static void read_symbols(struct elf_symbols *s)
     int count = dwfl_module_getsymtab(s->module);
     for (int i = 0; i < count; i++) {
         GElf_Sym symbol;
-        GElf_Addr address;
-        const char *name =
-            dwfl_module_getsym_info(s->module, i, &symbol, &address, NULL, NULL, NULL);
+        GElf_Addr begin;
+        const char *name = dwfl_module_getsym_info(s->module, i, &symbol, &begin, NULL, NULL, NULL);
         unsigned type = GELF_ST_TYPE(symbol.st_info);
         if (!name || !*name || symbol.st_shndx == SHN_UNDEF ||
             (type != STT_FUNC && type != STT_GNU_IFUNC))
             continue;
-        struct elf_function f = {.begin = address,
-                                 .end = address + symbol.st_size,
-                                 .name = name,
-                                 .global = GELF_ST_BIND(symbol.st_info) != STB_LOCAL};
-        (void)ARRAY_PUSH(s->functions, s->function_count, &f);
+        uint64_t bytes = symbol.st_size ? symbol.st_size : UNSIZED_BYTES;
+        unsigned rank = 2 * !!symbol.st_size + (GELF_ST_BIND(symbol.st_info) != STB_LOCAL);
+        struct lookup *l = from_address(s, begin);
+        for (; l < s->list + s->count && l->address - begin < bytes; l++)
+            if (!l->symbol || (ORDER(begin, l->symbol_begin) ?: ORDER(rank, l->rank)
+                                                           ?: strcmp(l->symbol, name)) > 0) {
+                l->symbol = name;
+                l->symbol_begin = begin;
+                l->rank = rank;
+            }
     }
-    ARRAY_SORT(s->functions, s->function_count, compare_functions);
-}
-
-/* Returns the function's name from the symbol table, or NULL. */
-static const char *symbol_name(const struct elf_symbols *s, uint64_t address)
-{
-    uint32_t behind = ARRAY_UP_TO(s->functions, s->function_count, begin, address);
-    for (uint32_t i = 0; i < OVERLAP_MAX && behind > i; i++) {
-        const struct elf_function *f = &s->functions[behind - 1 - i];
-        if (address < f->end || f->begin == f->end)
-            return f->name;
-    }
-    return NULL;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -256,23 +197,18 @@ static int report_build_id(struct elf_symbols *s, const struct elf_request *requ
 
 int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *request)
 {
-    struct elf_symbols *s = calloc(1, sizeof *s);
-    if (!s)
-        return ELF_UNREADABLE;
+    struct elf_symbols *s = memory_new(1, sizeof *s);
     elf_version(EV_CURRENT);
-    s->debug_path = strdup(request->debug_path);
+    s->debug_path = memory_text(request->debug_path);
     s->callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
                                     .find_debuginfo = dwfl_standard_find_debuginfo,
                                     .debuginfo_path = &s->debug_path};
-    s->dwfl = s->debug_path ? dwfl_begin(&s->callbacks) : NULL;
+    s->dwfl = dwfl_begin(&s->callbacks);
     int status = s->dwfl ? report_file(s, request) : ELF_UNREADABLE;
-    if (s->dwfl && status != ELF_USABLE) {
-        int found = report_build_id(s, request);
-        status = found == ELF_USABLE ? found : status;
-    }
+    if (s->dwfl && status != ELF_USABLE && report_build_id(s, request) == ELF_USABLE)
+        status = ELF_USABLE;
     if (status == ELF_USABLE && dwfl_report_end(s->dwfl, NULL, NULL) == 0) {
-        read_units(s);
-        read_symbols(s);
+        s->has_dwarf = dwfl_module_getdwarf(s->module, &s->bias);
         *symbols = s;
         return ELF_USABLE;
     }
@@ -282,11 +218,7 @@ int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *req
 
 void elf_symbols_free(struct elf_symbols *s)
 {
-    for (uint32_t i = 0; i < s->unit_count; i++)
-        free(s->units[i].functions.list);
-    free(s->units);
-    free(s->unit_spans.list);
-    free(s->functions);
+    free(s->list);
     if (s->dwfl)
         dwfl_end(s->dwfl);
     free(s->debug_path);
@@ -295,7 +227,7 @@ void elf_symbols_free(struct elf_symbols *s)
 
 bool elf_symbols_has_dwarf(const struct elf_symbols *s)
 {
-    return s->unit_count > 0;
+    return s->has_dwarf;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -347,55 +279,55 @@ static unsigned die_number(Dwarf_Die *die, unsigned name)
 }
 
 /* Returns the file of the inlined call. Files count from 0 since DWARF 5, from 1 before. */
-static const char *call_file(struct unit *unit, Dwarf_Die *inlined)
+static const char *call_file(Dwarf_Die *inlined)
 {
+    Dwarf_Die unit;
+    Dwarf_Half version = 0;
     Dwarf_Files *files;
     size_t count;
     unsigned number = die_number(inlined, DW_AT_call_file);
-    bool has_file = number || (unit->version >= 5 && dwarf_hasattr(inlined, DW_AT_call_file));
-    if (!has_file || dwarf_getsrcfiles(&unit->full, &files, &count) != 0 || number >= count)
+    dwarf_cu_info(inlined->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
+    bool has_file = number || (version >= 5 && dwarf_hasattr(inlined, DW_AT_call_file));
+    if (!has_file || !dwarf_diecu(inlined, &unit, NULL, NULL) ||
+        dwarf_getsrcfiles(&unit, &files, &count) != 0 || number >= count)
         return NULL;
     return dwarf_filesrc(files, number, NULL, NULL);
 }
 
-/* Looks up the address by DWARF. Returns false if DWARF does not cover it. */
-static bool find_in_unit(struct unit *unit, uint64_t address, const char *symbol,
-                         elf_symbol_fn *notify, void *context)
+static void report(const struct elf_symbols *s, struct lookup *l, elf_symbol_fn *notify,
+                   void *context)
 {
-    Dwarf_Die chain[ELF_INLINE_DEPTH_MAX];
+    Dwarf_Die chain[ELF_INLINE_DEPTH_MAX], *unit = &l->in[UNIT].die;
+    uint32_t index = (uint32_t)(l - s->list);
+    uint64_t inside = l->address - s->bias;
     int number = 0;
-    if (!unit->read) {
-        unit->read = true;
-        read_functions(unit, &unit->full, 0);
-        spans_sort(&unit->functions);
-    }
-    const struct span *span = spans_find(&unit->functions, address);
-    Dwarf_Line *line = dwarf_getsrc_die(&unit->die, address);
+    Dwarf_Line *line = unit->addr ? dwarf_getsrc_die(unit, inside) : NULL;
     const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
     if (line && dwarf_lineno(line, &number) != 0)
         number = 0;
-    if (!span) {
-        if (line)
-            notify(context, symbol, file, (unsigned)number, false);
-        return line;
-    }
-    for (unsigned count = inlined_chain(&span->die, address, chain); count > 0; count--) {
+    unsigned count =
+        l->in[FUNCTION].die.addr ? inlined_chain(&l->in[FUNCTION].die, inside, chain) : 0;
+    if (!count && (line || l->symbol))
+        notify(context, index, l->symbol, file, (unsigned)number, false);
+    for (; count > 0; count--) {
         Dwarf_Die *die = &chain[count - 1];
-        const char *name = die_name(die, count > 1 ? NULL : symbol);
-        notify(context, name, file, number > 0 ? (unsigned)number : 0, count > 1);
-        file = call_file(unit, die);
+        const char *name = die_name(die, count > 1 ? NULL : l->symbol);
+        notify(context, index, name, file, number > 0 ? (unsigned)number : 0, count > 1);
+        file = call_file(die);
         number = (int)die_number(die, DW_AT_call_line);
     }
-    return true;
 }
 
-void elf_symbols_find(struct elf_symbols *s, uint64_t address, elf_symbol_fn *notify, void *context)
+void elf_symbols_find(struct elf_symbols *s, const uint64_t *addresses, uint32_t count,
+                      elf_symbol_fn *notify, void *context)
 {
-    const char *symbol = symbol_name(s, address);
-    uint64_t inside = address - s->dwarf_bias;
-    const struct span *span = spans_find(&s->unit_spans, inside);
-    if (span && find_in_unit(&s->units[span->unit], inside, symbol, notify, context))
-        return;
-    if (symbol)
-        notify(context, symbol, NULL, 0, false);
+    s->list = memory_new(count, sizeof *s->list);
+    s->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        s->list[i].address = addresses[i];
+    read_symbols(s);
+    if (s->has_dwarf)
+        read_units(s);
+    for (uint32_t i = 0; i < count; i++)
+        report(s, &s->list[i], notify, context);
 }

@@ -38,12 +38,13 @@ void elf_symbols_free(struct elf_symbols *s);
 /* Returns true if the file, or one beside it, has debugging information. */
 bool elf_symbols_has_dwarf(const struct elf_symbols *s);
 
-/* Receives a function as the file names it (mangled). NULL, or line 0: unknown. */
-typedef void elf_symbol_fn(void *context, const char *function, const char *file, unsigned line,
-                           bool inlined);
+/* Receives a function at an address as the file names it (mangled). NULL, or line 0: unknown. */
+typedef void elf_symbol_fn(void *context, uint32_t address, const char *function, const char *file,
+                           unsigned line, bool inlined);
 
-/* Calls `tell` for each function at `address`, innermost first; not at all if unknown. */
-void elf_symbols_find(struct elf_symbols *s, uint64_t address, elf_symbol_fn *notify,
-                      void *context);
+/* Once: calls `notify` for each function at each of the rising addresses, in their order, innermost
+ * first; not at all if unknown. */
+void elf_symbols_find(struct elf_symbols *s, const uint64_t *addresses, uint32_t count,
+                      elf_symbol_fn *notify, void *context);
 
 #endif
