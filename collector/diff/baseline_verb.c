@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "diff/comparison.h"
 #include "diff/run_summary.h"
-#include "error.h"
 #include "output/output.h"
 
 #define VERB             "baseline"
@@ -32,8 +32,8 @@ static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
 
 static bool make_folder(const char *folder)
 {
-    char *path = strdup(folder);
-    bool is_made = path != NULL;
+    char *path = memory_text(folder);
+    bool is_made = true;
     for (char *at = path; is_made && at;) {
         at = strchr(at + 1, '/');
         if (at)
@@ -49,19 +49,17 @@ static bool make_folder(const char *folder)
 }
 
 /* Sets the commit, from variables of CI systems or from the working tree. */
-static int set_commit(struct run_set *s)
+static void set_commit(struct run_set *s)
 {
     char here[GIT_COMMIT_BYTES];
     static const char *const variables[] = {"GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT"};
     const char *commit = NULL;
-    int error = 0;
     for (unsigned i = 0; !commit && i < sizeof variables / sizeof variables[0]; i++)
         commit = getenv(variables[i]);
     if ((!commit || !*commit) && git_commit_here(here))
         commit = here;
-    for (uint32_t i = 0; error == 0 && i < s->count; i++)
-        error = run_fact_set(&s->runs[i], RUN_FACT_COMMIT, commit);
-    return error;
+    for (uint32_t i = 0; i < s->count; i++)
+        run_fact_set(&s->runs[i], RUN_FACT_COMMIT, commit);
 }
 
 /* Warns now, since a comparison would fail later, when it cannot be repaired. */
@@ -86,8 +84,8 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
         return usage_error(VERB ": no recordings to save: gpuprof diff --save main DIR...");
     struct stat status;
     bool is_file = may_be_file && (strchr(name, '/') || verb_output_is(name, "json"));
-    char *path = is_file ? strdup(name) : baseline_path(folder, name);
-    struct run_set *s = calloc(1, sizeof *s);
+    char *path = is_file ? memory_text(name) : baseline_path(folder, name);
+    struct run_set *s = memory_new(1, sizeof *s);
     enum exit_code code = EXIT_OK;
     if (!path)
         code = usage_error(VERB ": '%s': not a valid name; use letters, digits, '.', '_' and '-', "
@@ -97,17 +95,14 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
         code = usage_error(VERB ": '%s': a file or folder here has this name; choose another, and "
                                 "put the baseline's name before the recordings",
                            name);
-    else if (!s)
-        code = say_error(VERB, GPUPROF_NO_MEMORY);
     else
         code = run_operands_read(s, paths, count, &how);
-    if (code == EXIT_OK && set_commit(s) < 0)
-        code = say_error(VERB, GPUPROF_NO_MEMORY);
     if (code == EXIT_OK && !is_file && !make_folder(folder))
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
         code = verb_output_open(&out, path, &room);
     if (code == EXIT_OK) {
+        set_commit(s);
         baseline_write(s, out.stream);
         code = verb_output_close(&out, path, 0);
     }
@@ -115,8 +110,7 @@ enum exit_code baseline_save(const struct options *options, const char *name, bo
         warn_of_losses(s);
         printf("%s: %u run%s\n", path, s->count, plural_end(s->count));
     }
-    if (s)
-        run_set_release(s);
+    run_set_release(s);
     free(s);
     free(path);
     return code;
@@ -199,19 +193,17 @@ enum exit_code baseline_list(const char *path)
     else
         message(VERB ": no baselines in %s; gpuprof diff --save NAME DIR... makes one", path);
     for (int i = 0; i < count; i++) {
-        struct run_set *s = calloc(1, sizeof *s);
+        struct run_set *s = memory_new(1, sizeof *s);
         char *file = baseline_path(path, names[i]->d_name);
         enum exit_code one =
-            !s      ? EXIT_ENVIRONMENT
-            : !file ? usage_error(VERB ": %s/%s" SUFFIX ": not a valid name of a baseline", path,
-                                  names[i]->d_name)
-                    : run_operands_baseline(s, file, VERB);
+            !file ? usage_error(VERB ": %s/%s" SUFFIX ": not a valid name of a baseline", path,
+                                names[i]->d_name)
+                  : run_operands_baseline(s, file, VERB);
         if (one == EXIT_OK)
             print_baseline(names[i]->d_name, s);
         else
             code = one;
-        if (s)
-            run_set_release(s);
+        run_set_release(s);
         free(s);
         free(file);
         free(names[i]);

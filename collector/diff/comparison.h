@@ -170,11 +170,10 @@ const char *match_kind_text(enum match_kind kind);
 
 /*
  * Prints a comparison, which `kernels` explain: text for people, JUnit for test viewers, JSON for
- * programs. Text from recordings is made harmless to terminals and browsers. Returns 0 or
- * GPUPROF_NO_MEMORY.
+ * programs. Text from recordings is made harmless to terminals and browsers.
  */
-typedef int diff_print_fn(const struct comparison *c, const struct kernel_match *kernels,
-                          FILE *out);
+typedef void diff_print_fn(const struct comparison *c, const struct kernel_match *kernels,
+                           FILE *out);
 diff_print_fn diff_print_text, diff_print_junit, diff_print_json;
 
 static inline bool diff_compares(const struct comparison *c)

@@ -153,8 +153,8 @@ void change_cells_fill(struct comparison *c)
 static void put_name(const char *name, size_t width, FILE *out)
 {
     char *line = json_line(name);
-    char *cut = line && width ? text_cut(line, strlen(line), width) : NULL;
-    fputs(cut ? cut : line ? line : "?", out);
+    char *cut = width ? text_cut(line, strlen(line), width) : NULL;
+    fputs(cut ? cut : line, out);
     free(cut);
     free(line);
 }
@@ -262,7 +262,7 @@ static void put_changes(const struct comparison *c, FILE *out)
 }
 
 /* If the sides cannot be compared, says so before anything else. */
-int diff_print_text(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
+void diff_print_text(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     if (!diff_compares(c)) {
         fprintf(out, "%s\n", c->headline);
@@ -272,7 +272,7 @@ int diff_print_text(const struct comparison *c, const struct kernel_match *kerne
         put_sides(c, out);
         if (!c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps) /* the same unit */
             put_changes(c, out);
-        return 0;
+        return;
     }
     put_sides(c, out);
     put_changes(c, out);
@@ -280,7 +280,6 @@ int diff_print_text(const struct comparison *c, const struct kernel_match *kerne
     for (uint32_t i = 0; c->insists && i < c->reasons.count; i++)
         fprintf(out, "%sdiffers: %s\n", i ? "" : "\n", c->reasons.texts[i]);
     fprintf(out, "\n%s\n", c->headline);
-    return 0;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -331,7 +330,7 @@ static void json_lines(const char *before, const struct comparison_lines *lines,
         json_printf(out, i ? ", %s" : "%s", lines->texts[i]);
 }
 
-int diff_print_json(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
+void diff_print_json(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     static const char *const results[] = {[RESULT_SAME] = "same",
                                           [RESULT_WORSE] = "worse",
@@ -359,7 +358,6 @@ int diff_print_json(const struct comparison *c, const struct kernel_match *kerne
     fputc(']', out);
     json_kernels(kernels, out);
     fputs("}\n", out);
-    return 0;
 }
 
 /* ---- JUnit ----------------------------------------------------------------------------------- */
@@ -367,7 +365,7 @@ int diff_print_json(const struct comparison *c, const struct kernel_match *kerne
 static void put_xml(const char *text, FILE *out)
 {
     char *escaped = xml_string(text);
-    fputs(escaped ? escaped : "?", out);
+    fputs(escaped, out);
     free(escaped);
 }
 
@@ -415,7 +413,7 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
     fputs("</system-out>\n  </testcase>\n", out);
 }
 
-int diff_print_junit(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
+void diff_print_junit(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     (void)kernels;
     unsigned counts[JUNIT_RESULTS] = {0}, count = 0;
@@ -435,5 +433,4 @@ int diff_print_junit(const struct comparison *c, const struct kernel_match *kern
         if (run_metric_infos[m].gates && c->metrics[m].verdict != VERDICT_ABSENT)
             put_case(c, m, out);
     fputs("</testsuite>\n</testsuites>\n", out);
-    return 0;
 }

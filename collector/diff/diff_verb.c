@@ -67,9 +67,8 @@ static enum exit_code diff_verb_print(const struct comparison *c, struct kernel_
     if (code != EXIT_OK)
         return code;
     kernels->name_width = !path && isatty(STDOUT_FILENO) ? NAME_WIDTH : 0;
-    int error = (format == DIFF_HTML ? page : printers[format])(c, kernels, out.stream);
-    say_error(VERB, error);
-    return verb_output_close(&out, path, error);
+    (format == DIFF_HTML ? page : printers[format])(c, kernels, out.stream);
+    return verb_output_close(&out, path, 0);
 }
 
 static enum exit_code result_code(const struct comparison *c, enum inconclusive_use use)

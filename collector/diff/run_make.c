@@ -2,19 +2,24 @@
 #include "diff/run_make.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "analyse/device_report.h"
 #include "analyse/memory_peaks.h"
 #include "analyse/place_lines.h"
 #include "base/array.h"
-#include "base/key_map.h"
+#include "base/memory.h"
 #include "base/message.h"
-#include "error.h"
+#include "base/text.h"
 #include "record/gpu_record.h"
 #include "resolve/range_text.h"
 
-#define GRAPH_NAME "CUDA graph"
+#define GRAPH_NAME    "CUDA graph"
+#define FACT_BYTES    512
+#define LIBRARIES_MAX 256 /* in all processes */
 
 /* ---- the kernels of kept steps, by name and place of launch ---------------------------------- */
 
@@ -67,26 +72,12 @@ static int run_make_place_of(struct walk *walk, const struct correlated_call *ca
 }
 
 /* Adds work to its row. If there is no room for another row, it loses its place, or is left out. */
-static int run_make_add(struct run_work *w, struct run_work_row *row, uint64_t ns)
-{
-    static const struct number_kind kind = NUMBER_KEY(struct run_work_row, is_graph);
-    int64_t number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, row);
-    if (number == 0) {
-        *row = (struct run_work_row){.name = row->name, .is_graph = row->is_graph};
-        number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, row);
-    }
-    if (number <= 0)
-        return (int)number;
-    w->list[number - 1].count++;
-    w->list[number - 1].ns += ns;
-    return 0;
-}
-
 static int run_make_take_work(void *context, const struct slice *s)
 {
     struct run_work *w = context;
     const struct event *e = &s->event;
     struct walk *walk = w->steps->walk;
+    static const struct number_kind kind = NUMBER_KEY(struct run_work_row, is_graph);
     struct run_work_row row = {.is_graph = e->record->type == RECORD_GRAPH};
     if ((!row.is_graph && e->record->type != RECORD_KERNEL) ||
         !run_step_at(w->steps, e->process, s->is_called ? s->call.begin_ns : e->begin_ns))
@@ -94,18 +85,26 @@ static int run_make_take_work(void *context, const struct slice *s)
     if (!row.is_graph)
         row.name = walk_kernel(walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX));
     int error = s->is_called ? run_make_place_of(walk, &s->call, &row) : 0;
-    return error == 0 ? run_make_add(w, &row, e->end_ns - e->begin_ns) : error;
+    int64_t number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, &row);
+    if (number == 0) {
+        row = (struct run_work_row){.name = row.name, .is_graph = row.is_graph};
+        number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, &row);
+    }
+    if (number > 0) {
+        w->list[number - 1].count++;
+        w->list[number - 1].ns += e->end_ns - e->begin_ns;
+    }
+    return error;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Returns the range with '*' for its numbers, in new memory; NULL: no memory. */
+/* Returns the range with '*' for its numbers, in new memory. */
 static char *pattern_of(const struct kernel_name *range)
 {
-    char *text = strdup(range->shown);
+    char *text = memory_text(range->shown);
     uint32_t length =
-        text ? range_text_pattern(range->shown, (uint32_t)strlen(range->shown), NUMBERS_ALL, text)
-             : 0;
+        range_text_pattern(range->shown, (uint32_t)strlen(range->shown), NUMBERS_ALL, text);
     if (length)
         text[length] = '\0';
     return text;
@@ -120,10 +119,6 @@ static int run_make_name_row(struct run_work *w, struct place_lines *lines,
         error == 0 && row->kind ? library_kind_text(&w->steps->walk->kinds, row->kind, &error)
                                 : NULL;
     char *range = row->range ? pattern_of(row->range) : NULL;
-    if (error < 0 || (row->range && !range)) {
-        free(range);
-        return error < 0 ? error : GPUPROF_NO_MEMORY;
-    }
     /* run_kernel_add does not write to them */
     struct run_kernel kernel = {
         .name = (char *)(uintptr_t)(row->is_graph ? GRAPH_NAME : row->name->raw),
@@ -133,7 +128,7 @@ static int run_make_name_row(struct run_work *w, struct place_lines *lines,
                   [RUN_LINE] = (char *)(uintptr_t)line},
         .count = row->count,
         .ns = row->ns};
-    error = run_kernel_add(r, &kernel);
+    run_kernel_add(r, &kernel);
     free(range);
     return error;
 }
@@ -186,38 +181,19 @@ static struct kept kept_between(const struct run_steps *r, const struct process 
     return k;
 }
 
-/* Returns the energy of a step of the process, NAN if not known, and the number of steps. */
-static double of_process(const struct run_steps *r, const struct device_report *devices,
-                         const struct process *p, uint64_t *count)
-{
-    const struct step *list = r->steps.list;
-    uint64_t from_ns, to_ns;
-    struct curve_growth energy;
-    *count = 0;
-    if (!device_report_read_for(devices, p, &from_ns, &to_ns))
-        return NAN;
-    struct kept k = kept_between(r, p, from_ns, to_ns);
-    if (k.first == k.end ||
-        !device_report_energy(devices, p, list[k.first].begin_ns, list[k.end - 1].end_ns, &energy))
-        return NAN;
-    *count = k.end - k.first;
-    return energy.value / (double)*count;
-}
-
 /*
  * Sets the metric of energy, after the walk: for each process, the energy of its devices from the
  * first to the last kept step that the readings cover, divided by the number of steps. A device
  * that several processes read counts once, which changes `devices`. The metric stays NAN if a
- * process with steps has no reading. Returns 0 or GPUPROF_NO_MEMORY.
+ * process with steps has no reading.
  */
-static int run_energy_find(struct run_summary *r, const struct run_steps *steps,
-                           struct device_report *devices)
+static void find_energy(struct run_summary *r, const struct run_steps *steps,
+                        struct device_report *devices)
 {
     const struct recording *rec = steps->walk->rec;
+    const struct step *list = steps->steps.list;
     double mj = 0;
-    bool *has_kept = calloc(rec->count + 1u, sizeof *has_kept);
-    if (!has_kept)
-        return GPUPROF_NO_MEMORY;
+    bool *has_kept = memory_new(rec->count + 1u, sizeof *has_kept);
     for (uint32_t i = 0; i < rec->count; i++) {
         struct kept k = kept_between(steps, rec->processes[i], 0, UINT64_MAX);
         has_kept[i] = k.first < k.end;
@@ -225,16 +201,190 @@ static int run_energy_find(struct run_summary *r, const struct run_steps *steps,
     device_report_count_once(devices, has_kept);
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
-        struct kept k = kept_between(steps, p, 0, UINT64_MAX);
-        uint64_t count = k.end - k.first;
-        if (has_kept[i] && !run_make_is_counted(devices, p))
-            mj += of_process(steps, devices, p, &count);
-        r->energy_steps += count;
+        bool counts = has_kept[i] && !run_make_is_counted(devices, p);
+        uint64_t from_ns = 0, to_ns = UINT64_MAX;
+        struct curve_growth energy;
+        bool is_read = !counts || device_report_read_for(devices, p, &from_ns, &to_ns);
+        struct kept k = kept_between(steps, p, from_ns, to_ns);
+        if (counts)
+            mj += is_read && k.first < k.end &&
+                          device_report_energy(devices, p, list[k.first].begin_ns,
+                                               list[k.end - 1].end_ns, &energy)
+                      ? energy.value / (k.end - k.first)
+                      : NAN;
+        r->energy_steps += k.end - k.first;
     }
     r->metrics[RUN_ENERGY] = mj > 0 ? mj : NAN;
     r->energy_steps = mj > 0 ? r->energy_steps : 0;
     free(has_kept);
-    return 0;
+}
+
+/* ---- facts: run_facts.def ---------------------------------------------------------------------
+ */
+
+/* Names the devices that did work, each once: "2 x NVIDIA H100". */
+static void name_devices(const struct run_steps *steps, char text[FACT_BYTES])
+{
+    const struct walk *walk = steps->walk;
+    const char **names = memory_new(steps->device_count + 1u, sizeof *names);
+    struct key_map seen = {0};
+    uint32_t count = 0;
+    size_t at = 0;
+    for (uint32_t i = 0; i < steps->device_count; i++) {
+        const struct run_device *d = &steps->devices[i];
+        const struct process *p = walk->rec->processes[d->process];
+        const struct surveyed_device *known = survey_device(&walk->survey, p, d->device);
+        struct key key = surveyed_device_key(known, p, d->device);
+        if (!key_map_get(&seen, key))
+            names[count++] = known && *known->name ? known->name : "unknown GPU";
+        if (key_map_set(&seen, key, 1) < 0)
+            break;
+    }
+    key_map_release(&seen);
+    ARRAY_SORT(names, count, compare_texts);
+    for (uint32_t i = 0, next; i < count && at < FACT_BYTES; i = next) {
+        for (next = i; next < count && strcmp(names[next], names[i]) == 0;)
+            next++;
+        at += (size_t)snprintf(text + at, FACT_BYTES - at, "%s%u x %s", i ? ", " : "", next - i,
+                               names[i]);
+    }
+    free(names);
+}
+
+static void name_losses(const struct walk *walk, char text[FACT_BYTES])
+{
+    struct losses all = {0};
+    for (uint32_t i = 0; i < walk->rec->count; i++)
+        losses_add(&all, &walk->losses[i]);
+    all.devices_unread = 0; /* energy does not gate, and has its own note */
+    if (losses_weight(&all) >= LOSS_COUNTED)
+        losses_text(&all, text, FACT_BYTES);
+    else if (walk->rec->unread_files)
+        snprintf(text, FACT_BYTES, "%u file%s could not be read", walk->rec->unread_files,
+                 plural_end(walk->rec->unread_files));
+}
+
+/* Names the source of GPU rows; for CUPTI its version, not its path. */
+static void name_gpu_rows(const struct recording *rec, char text[FACT_BYTES])
+{
+    for (uint32_t i = 0; !*text && i < rec->count; i++) {
+        const char *said = process_meta(rec->processes[i], "gpu_rows");
+        bool is_cupti = said && strncmp(said, "from CUPTI ", 11) == 0;
+        int length = said ? (int)(is_cupti ? strcspn(said, ",") : strlen(said)) : 0;
+        snprintf(text, FACT_BYTES, "%.*s", length, said ? said : "");
+    }
+}
+
+/* Appends the text unless it is in the list already, or there is no room. */
+static void add_once(char text[FACT_BYTES], const char *more)
+{
+    size_t at = strlen(text), length = strlen(more);
+    for (const char *found = text; (found = strstr(found, more)); found += length)
+        if ((found == text || found[-1] == ' ') && (found[length] == ',' || !found[length]))
+            return;
+    if (length && at + length + 3 < FACT_BYTES)
+        snprintf(text + at, FACT_BYTES - at, "%s%s", at ? ", " : "", more);
+}
+
+/* Lists variables that change how CUDA and PyTorch work, not those that assign devices. */
+static void name_variables(const struct recording *rec, char text[FACT_BYTES])
+{
+    static const char *const keys[] = {"env.CUDA_DEVICE_MAX_CONNECTIONS",
+                                       "env.CUDA_MODULE_LOADING",
+                                       "env.CUDA_CACHE_DISABLE",
+                                       "env.CUDA_FORCE_PTX_JIT",
+                                       "env.NVIDIA_TF32_OVERRIDE",
+                                       "env.PYTORCH_CUDA_ALLOC_CONF",
+                                       "env.PYTORCH_NO_CUDA_MEMORY_CACHING"};
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (unsigned k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+            const char *value = process_meta(rec->processes[i], keys[k]);
+            char set[FACT_BYTES / 2];
+            if (value && snprintf(set, sizeof set, "%s=%s", strchr(keys[k], '.') + 1, value) > 0)
+                add_once(text, set);
+        }
+}
+
+/* Lists the files of CUDA libraries; installed ones have their version in the name. */
+static void name_libraries(const struct recording *rec, char text[FACT_BYTES])
+{
+    const char *names[LIBRARIES_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (uint32_t k = 0; k < rec->processes[i]->meta_count && count < LIBRARIES_MAX; k++) {
+            const char *path = rec->processes[i]->meta[k].text;
+            if (strncmp(path, "library=", strlen("library=")) == 0 && strrchr(path, '/'))
+                names[count++] = strrchr(path, '/') + 1;
+        }
+    ARRAY_SORT(names, count, compare_texts);
+    for (uint32_t i = 0; i < count; i++)
+        add_once(text, names[i]);
+}
+
+/* Names power limits, mean clock and mean temperature of all devices that were read. */
+static void name_conditions(const struct device_report *devices, char texts[RUN_FACTS][FACT_BYTES])
+{
+    double clock = 0, temperature = 0;
+    uint64_t clocks = 0, temperatures = 0;
+    for (uint32_t i = 0; i < devices->count; i++) {
+        const struct device_row *row = &devices->rows[i];
+        char limit[UNIT_TEXT_BYTES];
+        if (row->is_double)
+            continue;
+        if (row->most.power)
+            add_once(texts[RUN_FACT_POWER_LIMIT], power_text(limit, row->most.power));
+        clock += row->means[MEAN_SM_CLOCK].sum;
+        clocks += row->means[MEAN_SM_CLOCK].count;
+        temperature += row->means[MEAN_TEMPERATURE].sum;
+        temperatures += row->means[MEAN_TEMPERATURE].count;
+    }
+    if (clocks)
+        snprintf(texts[RUN_FACT_CLOCK], FACT_BYTES, "%.0f", clock / (double)clocks);
+    if (temperatures)
+        snprintf(texts[RUN_FACT_TEMPERATURE], FACT_BYTES, "%.0f",
+                 temperature / (double)temperatures);
+}
+
+/* Sets the facts and gpuprof's own cost, after the walk. */
+static void find_facts(struct run_summary *r, const struct run_steps *steps,
+                       const struct device_report *devices)
+{
+    const struct recording *rec = steps->walk->rec;
+    const char *step_name = steps->steps.pattern ? steps->steps.pattern : steps->steps.class;
+    char texts[RUN_FACTS][FACT_BYTES] = {{0}};
+    uint64_t wall_ns = 0, cost_ns = 0;
+    uint32_t ranks = 0; /* processes with steps */
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        for (enum run_fact k = 0; k < RUN_FACTS; k++)
+            if (run_fact_infos[k].meta)
+                run_fact_set(r, k, process_meta(p, run_fact_infos[k].meta));
+        for (uint32_t k = 0; k < p->costs.step_count; k++)
+            add_once(texts[RUN_FACT_GIVEN_UP], p->costs.steps[k].text);
+        wall_ns += p->costs.sum[COST_SUM_WALL_NS];
+        cost_ns += p->costs.sum[COST_SUM_COST_NS];
+        ranks += steps->steps.firsts[i + 1] > steps->steps.firsts[i];
+    }
+    r->cost = wall_ns ? cost_share(cost_ns, wall_ns) : NAN;
+    name_devices(steps, texts[RUN_FACT_GPU]);
+    name_losses(steps->walk, texts[RUN_FACT_LOSSES]);
+    snprintf(texts[RUN_FACT_RANKS], FACT_BYTES, "%u", ranks);
+    name_gpu_rows(rec, texts[RUN_FACT_GPU_ROWS]);
+    snprintf(texts[RUN_FACT_STEPS_BY], FACT_BYTES, "%s%s%s", step_kinds[steps->steps.kind].word,
+             step_name ? " " : "", step_name ? step_name : "");
+    name_variables(rec, texts[RUN_FACT_VARIABLES]);
+    name_libraries(rec, texts[RUN_FACT_LIBRARIES]);
+    name_conditions(devices, texts);
+    if (rec->count) {
+        const struct stream_header *h = &rec->processes[0]->header;
+        time_t seconds = (time_t)(h->realtime_zero_ns / 1000000000u);
+        struct tm tm;
+        snprintf(texts[RUN_FACT_HOST], FACT_BYTES, "%s", h->host);
+        if (gmtime_r(&seconds, &tm))
+            strftime(texts[RUN_FACT_TIME], FACT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    }
+    for (enum run_fact i = 0; i < RUN_FACTS; i++)
+        run_fact_set(r, i, texts[i]);
 }
 
 /* ---- the walks ------------------------------------------------------------------------------- */
@@ -281,17 +431,17 @@ static enum exit_code walk_through(struct parts *p, const struct run_reading *ho
 
 static int sum_up(struct run_summary *r, struct parts *p, const struct run_reading *how)
 {
-    int error = run_steps_metrics(&p->steps, r->metrics);
+    run_steps_metrics(&p->steps, r->metrics);
     memory_peaks_finish(&p->peaks);
     r->metrics[RUN_PEAK_MEMORY] = peak_of(&p->peaks);
-    if (error == 0 && !p->steps.is_whole)
-        error = run_energy_find(r, &p->steps, &p->devices);
+    if (!p->steps.is_whole)
+        find_energy(r, &p->steps, &p->devices);
     r->steps = p->steps.is_whole ? 0 : p->steps.kept;
     r->warm_up = p->steps.warm_up;
-    if (error == 0)
-        error = run_work_name(&p->work, how->options->symbols, r);
+    find_facts(r, &p->steps, &p->devices);
+    int error = run_work_name(&p->work, how->options->symbols, r);
     run_kernels_order(r);
-    return error == 0 ? run_provenance_find(r, &p->steps, &p->devices) : error;
+    return error;
 }
 
 enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,

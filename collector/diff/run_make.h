@@ -11,7 +11,6 @@
 #ifndef GPUPROF_COLLECTOR_RUN_MAKE_H
 #define GPUPROF_COLLECTOR_RUN_MAKE_H
 
-#include "analyse/device_report.h"
 #include "base/key_map.h"
 #include "diff/run_summary.h"
 #include "resolve/steps.h"
@@ -54,12 +53,7 @@ struct consumer run_steps_consumer(struct run_steps *r);
 /* Returns the kept step of the process at that time; NULL: none. */
 struct run_step *run_step_at(const struct run_steps *r, const struct process *p, uint64_t ns);
 
-/* Sets the metrics that come from steps, after the walk. Returns 0 or GPUPROF_NO_MEMORY. */
-int run_steps_metrics(struct run_steps *r, double metrics[RUN_METRICS]);
-
-/* Sets the facts of a run (run_facts.def) and gpuprof's own cost, after the walk. Returns 0 or
- * GPUPROF_NO_MEMORY. (run_provenance.c) */
-int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
-                        const struct device_report *devices);
+/* Sets the metrics that come from steps, after the walk. */
+void run_steps_metrics(struct run_steps *r, double metrics[RUN_METRICS]);
 
 #endif

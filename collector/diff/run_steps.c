@@ -278,7 +278,7 @@ static double whole_time(const struct run_steps *r)
     return end_ns > begin_ns ? (double)(end_ns - begin_ns) : 0;
 }
 
-int run_steps_metrics(struct run_steps *r, double metrics[RUN_METRICS])
+void run_steps_metrics(struct run_steps *r, double metrics[RUN_METRICS])
 {
     double *list = memory_new(r->steps.count + 1u, sizeof *list);
     fill_in(r);
@@ -294,5 +294,4 @@ int run_steps_metrics(struct run_steps *r, double metrics[RUN_METRICS])
     if (!r->device_count)
         metrics[RUN_GPU_BUSY] = metrics[RUN_GPU_IDLE] = metrics[RUN_KERNELS] = NAN;
     free(list);
-    return 0;
 }

@@ -81,12 +81,11 @@ struct run_summary {
 
 void run_summary_release(struct run_summary *r);
 
-/* Sets a fact to a copy of `text` on one line, unless it is set or `text` is empty or NULL. This
- * and the next return 0. */
-int run_fact_set(struct run_summary *r, enum run_fact fact, const char *text);
+/* Sets a fact to a copy of `text` on one line, unless it is set or `text` is empty or NULL. */
+void run_fact_set(struct run_summary *r, enum run_fact fact, const char *text);
 
 /* Adds a row with copies of its texts. */
-int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel);
+void run_kernel_add(struct run_summary *r, const struct run_kernel *kernel);
 
 /* Sorts the rows, and adds up those with the same name and places. */
 void run_kernels_order(struct run_summary *r);
@@ -105,15 +104,14 @@ struct run_set {
 
 void run_set_release(struct run_set *s);
 
-/* Moves `run` into the set and its kernels into `together`. Returns 0, GPUPROF_NO_MEMORY, or
- * GPUPROF_LIMIT if there are RUNS_MAX already. */
-int run_set_add(struct run_set *s, struct run_summary *run, const char *name);
+/* Moves `run` into the set and its kernels into `together`. Returns false if there are RUNS_MAX
+ * already. */
+bool run_set_add(struct run_set *s, struct run_summary *run, const char *name);
 
 /* Fills `list` with the metric of the runs that have it, in order; returns their number. */
 uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX]);
 
-/* Writes a run as a JSON object. `has_all`: unknown values are null, not left out.
- * (baseline_file.c) */
+/* Writes a run as a JSON object. `has_all`: unknown values are null, not left out. */
 void run_put_json(const struct run_summary *run, const char *name, bool has_all, FILE *out);
 
 /* ---- a recording as a run (run_make.c) ---- */
@@ -149,14 +147,13 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
 /* Writes the set; sorts its kernels by time. */
 void baseline_write(struct run_set *s, FILE *out);
 
-/* Adds the runs of a baseline's text. Returns 0; GPUPROF_NOT_OURS, GPUPROF_VERSION,
- * GPUPROF_DAMAGED, GPUPROF_LIMIT or GPUPROF_NO_MEMORY. */
-int baseline_read(struct run_set *s, const char *text, size_t length);
+/* Adds the runs of a baseline's text. Returns NULL, or what is wrong with it. */
+const char *baseline_read(struct run_set *s, const char *text, size_t length);
 
 /* ---- runs named on a command line: recordings, and files or names of baselines --------------- */
 
-/* Returns the path of a baseline in new memory; NULL: no memory, or the name is not valid (letters,
- * digits, '.', '_' and '-', the first not '.' or '-'). */
+/* Returns the path of a baseline in new memory; NULL: the name is not valid (letters, digits, '.',
+ * '_' and '-', the first not '.' or '-'). */
 char *baseline_path(const char *folder, const char *name);
 
 /* Are both the same file, folder or name? */

@@ -166,10 +166,11 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
 
 static void put_comparison(const struct page *p, struct page_data *d)
 {
-    d->error = diff_print_json(p->comparison, p->kernels, d->stream);
+    diff_print_json(p->comparison, p->kernels, d->stream);
 }
 
-int page_write_comparison(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
+void page_write_comparison(const struct comparison *c, const struct kernel_match *kernels,
+                           FILE *out)
 {
     /* Names the first run of each side. */
     char *name =
@@ -177,7 +178,6 @@ int page_write_comparison(const struct comparison *c, const struct kernel_match 
     const struct page_section sections[] = {
         {"compare", "Did it get worse?", section_compare, put_comparison}, {0}};
     const struct page p = {.sections = sections, .name = name, .comparison = c, .kernels = kernels};
-    int error = page_put(&p, out);
+    page_put(&p, out);
     free(name);
-    return error;
 }

@@ -27,7 +27,7 @@ static void add_line(struct run_summary *sides, char *line)
         if (kernel.place[i] && !*kernel.place[i])
             kernel.place[i] = NULL;
     kernel.ns = strlen(kernel.name);
-    check(run_kernel_add(&sides[*line == '>'], &kernel) == 0);
+    run_kernel_add(&sides[*line == '>'], &kernel);
 }
 
 static bool is_kind_of(const struct match_row *row, uint32_t base, uint32_t other)
