@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 
 /* Bits of a number by cudaDataType; complex types have two numbers. */
@@ -292,7 +293,7 @@ static struct counted count_operation(const struct operation *o)
 
 struct library_work library_plan_work(const char *text)
 {
-    char *copy = strdup(text), *rest = copy, *word;
+    char *copy = memory_text(text), *rest = copy, *word;
     double flops = 0, alone = 0, in_memory = 0;
     uint8_t type = LIBRARY_TYPE_NONE;
     unsigned found = 0;

@@ -72,59 +72,39 @@ const struct op_formula *op_formula_of(const char *name)
 
 /* ---- what it was called with ----------------------------------------------------------------- */
 
-static void op_flops_take_tensor(struct input *in, const struct op_value *value)
+/* Sets a value of an input, which is not known if no formula can use that number, such as a
+ * negative one. */
+static void set_value(struct input *in, uint32_t i, bool is_whole, uint64_t number)
 {
-    in->type = value->type;
-    if (value->count > VALUES_MAX)
+    if (i < VALUES_MAX && is_whole && number <= NUMBER_MAX)
+        in->values[i] = number;
+    else
         in->count = UINT32_MAX;
-    for (uint32_t i = 0; i < value->count && i < VALUES_MAX; i++) {
-        in->values[i] = value->sizes[i];
-        if (in->values[i] > NUMBER_MAX)
-            in->count = UINT32_MAX;
-    }
 }
 
-static bool op_flops_is_whole(const struct op_value *value)
+static bool is_whole(const struct op_value *value)
 {
-    return (value->kind == OP_INT || value->kind == OP_BOOL) && value->number >= 0 &&
-           (uint64_t)value->number <= NUMBER_MAX;
-}
-
-/* Reads a list. Numbers that no formula can use, such as negative ones, are not known. */
-static int op_flops_take_list(struct input *in, struct op_values *v)
-{
-    struct op_value value;
-    int result = 1;
-    for (uint32_t i = 0; v->list_left && result > 0; i++) {
-        result = op_values_next(v, &value);
-        if (i < VALUES_MAX && result > 0 && op_flops_is_whole(&value))
-            in->values[i] = (uint64_t)value.number;
-        else
-            in->count = UINT32_MAX;
-    }
-    return result;
+    return value->kind == OP_INT || value->kind == OP_BOOL;
 }
 
 static bool read_inputs(struct inputs *all, const char *bytes, uint32_t byte_count)
 {
     struct op_values v = {.bytes = byte_reader((const uint8_t *)bytes, byte_count)};
-    struct op_value value;
-    int result;
-    all->count = 0;
-    while (all->count < INPUTS_MAX && (result = op_values_next(&v, &value)) > 0) {
+    struct op_value value = {.count = 0};
+    for (all->count = 0; all->count < INPUTS_MAX; all->count++) {
         struct input *in = &all->list[all->count];
-        *in = (struct input){.kind = value.kind, .count = value.count};
-        if (value.kind == OP_CUT)
+        if (op_values_next(&v, &value) <= 0 || value.kind == OP_CUT)
             break;
-        if (value.kind == OP_TENSOR)
-            op_flops_take_tensor(in, &value);
-        else if (value.kind == OP_LIST && op_flops_take_list(in, &v) < 0)
-            return false;
-        else if (value.kind == OP_INT || value.kind == OP_BOOL) {
-            in->count = op_flops_is_whole(&value) ? 1 : UINT32_MAX;
-            in->values[0] = (uint64_t)value.number;
+        *in = (struct input){value.kind, value.type, is_whole(&value) ? 1 : value.count, {0}};
+        for (uint32_t i = 0; value.kind == OP_TENSOR && i < value.count; i++)
+            set_value(in, i, true, value.sizes[i]);
+        if (is_whole(&value))
+            set_value(in, 0, true, (uint64_t)value.number);
+        for (uint32_t i = 0; v.list_left; i++) {
+            if (op_values_next(&v, &value) < 0)
+                return false;
+            set_value(in, i, is_whole(&value), (uint64_t)value.number);
         }
-        all->count++;
     }
     return true;
 }
