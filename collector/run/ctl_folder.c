@@ -10,8 +10,10 @@
 
 #include "base/array.h"
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/moment.h"
+#include "base/text.h"
 #include "error.h"
 #include "file/live_file.h"
 #include "output/new_file.h"
@@ -34,24 +36,19 @@ static void ctl_folder_load(struct ctl_process *p, bool is_elsewhere)
     }
 }
 
-static int ctl_folder_add(struct ctl_folder *f, const char *path)
+static void ctl_folder_add(struct ctl_folder *f, const char *path)
 {
     struct ctl_process p = {.rank = RANK_NONE};
     if (stream_header_of(path, &p.header) < 0)
-        return 0; /* no recording, or not yet */
-    p.path = strdup(path);
-    if (!p.path)
-        return GPUPROF_NO_MEMORY;
+        return; /* no recording, or not yet */
+    p.path = memory_text(path);
     enum live_owner owner = live_owner(&p.header);
     for (char *at = p.header.host; *at; at++) /* the file may have any text */
         *at = *at > ' ' && *at <= '~' && *at != '"' && *at != '\\' ? *at : '?';
     p.has_ended = owner == LIVE_OWNER_ENDED;
     if (owner == LIVE_OWNER_UNKNOWN || (f->needs_ranks && !p.has_ended))
         ctl_folder_load(&p, owner == LIVE_OWNER_UNKNOWN);
-    int error = ARRAY_PUSH(f->processes, f->count, &p);
-    if (error < 0)
-        free(p.path);
-    return error;
+    ARRAY_PUSH(f->processes, f->count, &p);
 }
 
 /* Whether the path is known. There are a few thousand at most, and it is asked once a second. */
@@ -69,7 +66,7 @@ int ctl_folder_look(struct ctl_folder *f)
     int error = path_list_read(&list, f->path);
     for (uint32_t i = 0; i < list.count && error == 0; i++)
         if (!ctl_folder_is_known(f, list.paths[i]))
-            error = ctl_folder_add(f, list.paths[i]);
+            ctl_folder_add(f, list.paths[i]);
     path_list_release(&list);
     return error;
 }
@@ -87,7 +84,7 @@ enum exit_code ctl_folder_failed(const struct ctl_folder *f, const char *verb, i
         return usage_error("%s: '%s/" CONTROL_NAME "' is not a control file; remove it", verb,
                            f->path);
     message("%s: '%s': %s%s", verb, f->path,
-            error == GPUPROF_IO ? strerror(errno) : "too many files, or no memory",
+            error == GPUPROF_IO ? strerror(errno) : "too many files",
             error == GPUPROF_IO ? reading_advice(errno) : "");
     return EXIT_ENVIRONMENT;
 }
@@ -125,10 +122,8 @@ int ctl_folder_report(const struct ctl_folder *f, const struct control_command *
                       size_t count)
 {
     struct control_text text = {0};
-    char *path = NULL, data[CONTROL_BYTES_MAX];
+    char *path = text_printf("%s/" CONTROL_NAME, f->path), data[CONTROL_BYTES_MAX];
     bool is_new = false;
-    if (asprintf(&path, "%s/" CONTROL_NAME, f->path) < 0)
-        return GPUPROF_NO_MEMORY;
     ssize_t got = file_head(path, data, sizeof data);
     bool is_missing = got == GPUPROF_IO && errno == ENOENT;
     int error = got >= 0 || is_missing ? 0 : (int)got;

@@ -47,7 +47,7 @@ struct ctl_folder {
 };
 
 /* Looks for new processes. Those on another machine count as running until their stream says that
- * they ended. Returns 0, GPUPROF_IO (errno), GPUPROF_LIMIT or GPUPROF_NO_MEMORY. */
+ * they ended. Returns 0, GPUPROF_IO (errno) or GPUPROF_LIMIT. */
 int ctl_folder_look(struct ctl_folder *f);
 void ctl_folder_release(struct ctl_folder *f);
 

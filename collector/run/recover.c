@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "error.h"
@@ -148,18 +149,15 @@ static size_t make_last_records(struct recover *r, struct block_encoder *e, uint
 
 static int put_last_block(struct recover *r)
 {
-    struct block_encoder *e = malloc(sizeof *e);
-    uint8_t *room = malloc((COUNTER_COUNT + 4) * (FOUND_BYTES_MAX + 8 * RECORD_WORDS_MAX));
+    struct block_encoder *e = memory_new(1, sizeof *e);
+    uint8_t *room = memory_new(COUNTER_COUNT + 4, FOUND_BYTES_MAX + 8 * RECORD_WORDS_MAX);
     uint8_t *stored = NULL;
-    int error = GPUPROF_NO_MEMORY;
-    if (e && room) {
-        block_encoder_reset(e);
-        struct block_header h = {.position_begin = r->own_position};
-        h.position_end = r->own_position + make_last_records(r, e, room);
-        error = block_store(&r->reader.codec, e, NULL, &h, &stored);
-        if (error == 0)
-            error = put_block(r, &h, stored);
-    }
+    block_encoder_reset(e);
+    struct block_header h = {.position_begin = r->own_position};
+    h.position_end = r->own_position + make_last_records(r, e, room);
+    int error = block_store(&r->reader.codec, e, NULL, &h, &stored);
+    if (error == 0)
+        error = put_block(r, &h, stored);
     free(stored);
     free(room);
     free(e);
@@ -190,9 +188,9 @@ static enum exit_code recover_failed(const char *path, int error)
             error == GPUPROF_IO         ? "; nothing was changed"
             : error == GPUPROF_NOT_OURS ? foreign_advice(path)
                                         : "");
-    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? EXIT_ENVIRONMENT
-           : error == GPUPROF_NOT_OURS                       ? EXIT_USAGE
-                                                             : EXIT_DAMAGED;
+    return error == GPUPROF_IO         ? EXIT_ENVIRONMENT
+           : error == GPUPROF_NOT_OURS ? EXIT_USAGE
+                                       : EXIT_DAMAGED;
 }
 
 static enum exit_code recover_from(struct recover *r)

@@ -155,19 +155,18 @@ static int top_compare_rows(const void *left, const void *right)
 static int top_look(struct top *t)
 {
     int error = ctl_folder_look(&t->folder);
-    while (error == 0 && t->count < t->folder.count) {
+    while (t->count < t->folder.count) {
         struct ctl_process *p = &t->folder.processes[t->count];
         struct top_row row = {.index = t->count};
         p->is_meant = !p->has_ended;
-        error = ARRAY_PUSH(t->rows, t->count, &row);
+        ARRAY_PUSH(t->rows, t->count, &row);
     }
     t->shown = 0;
     t->has_running = false;
     t->is_whole = true;
-    for (uint32_t i = 0; error == 0 && i < t->count; i++)
+    for (uint32_t i = 0; i < t->count; i++)
         look_at_process(t, &t->rows[i]);
-    if (error == 0 && t->count)
-        qsort(t->rows, t->count, sizeof *t->rows, top_compare_rows);
+    ARRAY_SORT(t->rows, t->count, top_compare_rows);
     return error;
 }
 
