@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "analyse/device_report.h"
 #include "analyse/idle.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
@@ -11,9 +13,15 @@
 #include "base/text.h"
 #include "rank.h"
 #include "read/process.h"
+#include "resolve/missing_reason.h"
 
 /* The share of a thread's time says enough if it lived no longer than this times its steps. */
 #define STEPS_NEWS 1.5
+
+#define CAUSES_SHOWN          3
+#define ALARMING_LINES        7 /* above the causes; the summary of a run then has room for one */
+#define MISSING_REASONS_SHOWN 2 /* missing reasons */
+#define BAR_WIDTH             40
 
 static void count_devices(struct overview *o)
 {
@@ -50,23 +58,6 @@ bool overview_has_missing(const struct report *r, const struct missing_ranks *m)
     return missing_ranks_are_sure(m) || (r->idle && idle_communicates(r->idle, m->job));
 }
 
-char *overview_missing_text(const struct report *r)
-{
-    const struct recording *rec = r->rec;
-    const struct missing_ranks *first = NULL;
-    char ranks[MISSING_RANKS_BYTES], job[32] = "";
-    for (uint32_t i = 0; !first && i < rec->missing_count; i++)
-        first = overview_has_missing(r, &rec->missing[i]) ? &rec->missing[i] : NULL;
-    if (!first)
-        return NULL;
-    if (rec->job_count > 1)
-        snprintf(job, sizeof job, "in job %u ", first->job);
-    return text_printf("%s%s %s no file%s", job, missing_ranks_text(first, ranks),
-                       first->count > 1 ? "have" : "has",
-                       r->idle && idle_lacks_ranks(r->idle) ? "; who waited for whom is not known"
-                                                            : "");
-}
-
 double overview_cost_of_steps(const struct report *r)
 {
     const struct steps *steps = r->selection ? NULL : r->program_steps;
@@ -83,16 +74,6 @@ double overview_cost_of_steps(const struct report *r)
     return worst;
 }
 
-uint64_t overview_held_back(const struct report *r)
-{
-    uint64_t held = 0;
-    for (uint32_t i = 0; i < r->rec->count; i++)
-        held += unfinished_waits(&r->hang.unfinished, r->rec->processes[i])
-                    ? r->walk.losses[i].gpu_missing
-                    : 0;
-    return held < r->losses.gpu_missing ? held : r->losses.gpu_missing;
-}
-
 uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;
@@ -103,19 +84,6 @@ uint64_t overview_start_up_ns(const struct report *r)
     uint64_t ns = until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
     /* Only recorded time can be start-up. */
     return ns + (idle && idle->device_count ? idle->devices[0].causes[IDLE_START_UP] : 0);
-}
-
-const char *overview_start_up_end(const struct overview *o)
-{
-    const struct idle *idle = o->report->idle;
-    const struct idle_device *first = idle && idle->device_count ? &idle->devices[0] : NULL;
-    if (!first)
-        return "the first call";
-    if (first->begin_ns + first->causes[IDLE_START_UP] <= first->first_ns)
-        return "a GPU's first work";
-    return o->steps && o->marks->kind != STEPS_GRAPH
-               ? "the steps ran"
-               : "a GPU's first work, and long pauses soon after it";
 }
 
 /* Finds the slowest step and the median as in the table of steps. */
@@ -174,4 +142,167 @@ void overview_init(struct overview *o, const struct report *r)
     count_devices(o);
     count_workless(o);
     measure_steps(o);
+}
+
+/* ---- what the devices did, and why data is missing ------------------------------------------ */
+
+/* Prints a bar with a letter per kind of work, at least one if the share is not shown as 0.0%. */
+static void print_bar(struct screen *s, const struct overview *o)
+{
+    const struct idle *d = o->report->idle;
+    const struct {
+        char letter;
+        uint64_t ns;
+    } parts[] = {{'#', d->all.parts[IDLE_COMPUTE]},
+                 {'=', d->all.parts[IDLE_COMMUNICATING]},
+                 {'-', d->all.parts[IDLE_COPYING]},
+                 {':', d->all.parts[IDLE_OTHER]}};
+    char bar[BAR_WIDTH + 1];
+    unsigned at = 0;
+    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        double share = overview_percent(parts[i].ns, idle_run_ns(d));
+        unsigned length = (unsigned)(share * BAR_WIDTH / 100 + 0.5);
+        length = share >= 0.05 && !length ? 1 : length;
+        for (; length > 0 && at < BAR_WIDTH; length--)
+            bar[at++] = parts[i].letter;
+    }
+    memset(bar + at, '.', BAR_WIDTH - at);
+    bar[BAR_WIDTH] = '\0';
+    char workless[64] = "";
+    if (o->workless)
+        snprintf(workless, sizeof workless, "; of %u process%s no GPU work is recorded",
+                 o->workless, o->workless == 1 ? "" : "es");
+    screen_line(s, "", NULL, "[%s] %u x %s%s", bar, o->devices, o->device ? o->device : "GPU",
+                workless);
+}
+
+/* Prints the places with most idle time in all processes. Shares refer to the time after start-up,
+ * like those of the line above and of findings, so that numbers can be compared. The line on
+ * start-up has its own length. */
+static void print_causes(struct screen *s, const struct idle *d)
+{
+    char time[UNIT_TEXT_BYTES];
+    unsigned count = !s->is_short ? CAUSES_SHOWN : s->lines < ALARMING_LINES ? 2 : 1;
+    for (uint32_t i = 0, shown = 0; i < d->totals.count && shown < count; i++) {
+        const struct idle_total *total = &d->totals.list[i];
+        if (total->cause != IDLE_START_UP)
+            screen_line(s, shown++ ? "" : "idle", total->place ? total->place : "?",
+                        "%5.1f%%  %10s  %-13s  ",
+                        overview_percent(total->ns, idle_share_of(d, total->cause)),
+                        time_text(time, total->ns), idle_cause_words[total->cause]);
+    }
+}
+
+/* Returns whether a process was killed before CUPTI delivered the work of its launches. */
+static bool was_killed_too_soon(const struct report *r)
+{
+    bool is_killed = false;
+    for (uint32_t i = 0; i < r->rec->count; i++) {
+        const struct process *p = r->rec->processes[i];
+        is_killed |= !p->losses.running && (!p->end_reason || p->end_reason == END_KILLED);
+    }
+    return is_killed && r->losses.gpu_missing;
+}
+
+/* Prints the reason and the advice, without the folders where a library was searched. */
+static void print_missing(struct screen *s, const char *before, const char *reason)
+{
+    static const char looked_at[] = "; looked at ";
+    const char *end = strstr(reason, looked_at);
+    int length = end ? (int)(end - reason) : (int)strlen(reason);
+    screen_long(s, "GPU", "%s%.*s", before, length, reason);
+}
+
+/* Prints in one line why GPU rows are missing in some or all processes. */
+void overview_print_missing_reason(const struct report *r, struct screen *s)
+{
+    struct missing_reason found[MISSING_REASONS_MAX];
+    const char *rows = recording_gpu_rows(r->rec);
+    bool has_gpu = recording_any(r->rec, process_has_gpu); /* even if only readings of devices */
+    bool has_worked = r->idle ? r->idle->window_ns : has_gpu;
+    unsigned count = has_gpu ? missing_reasons_find(r->rec, "gpu_rows", found) : 0;
+    if (!has_gpu && strncmp(rows, "absent", 6) == 0)
+        print_missing(s, "rows ", rows);
+    else if (!has_worked && was_killed_too_soon(r))
+        screen_line(s, "GPU", NULL,
+                    "killed before CUPTI delivered any work (try run --tune gpu-flush=50ms)");
+    else if (!has_gpu)
+        screen_line(s, "GPU", NULL, "no work recorded");
+    for (unsigned i = 0; i < count && i < MISSING_REASONS_SHOWN; i++) {
+        char *text = missing_reason_text(&found[i], r->rec, "rows");
+        print_missing(s, "", text);
+        free(text);
+    }
+}
+
+/* Prints a line if a device was throttled for a relevant share of the time. */
+static void print_throttled(struct screen *s, const struct report *r)
+{
+    enum throttle why = THROTTLE_POWER;
+    double share;
+    const struct device_row *row = device_report_worst(r->devices, &why, &share);
+    char *title = row && share >= THROTTLED_SHARE_MIN ? device_row_title(row) : NULL;
+    if (title)
+        screen_line(s, "throttled", NULL, "%s %.1f%% of the time, %s: --table=device_counters",
+                    throttle_words[why], 100 * share, title);
+    free(title);
+}
+
+/* Prints why --device could not read counters, or not to the end. */
+static void print_unread(struct screen *s, const struct report *r)
+{
+    const struct device_report *d = r->devices;
+    unsigned shown = 0;
+    for (uint32_t i = 0; d && i < d->missing_reason_count && shown < MISSING_REASONS_SHOWN; i++) {
+        const struct device_missing *a = &d->missing_reasons[i];
+        bool is_whole = !a->group && !a->counters; /* every counter */
+        char *text = is_whole ? device_missing_text(d, a) : NULL;
+        if (text)
+            screen_long(s, shown++ ? "" : "--device", "%s", text);
+        free(text);
+    }
+}
+
+/* Prints what the recording lacks, once for all processes. */
+static void print_lacks(struct screen *s, const struct recording *rec, const char *head,
+                        const char *before, const struct missing_reason *found, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        char of[64] = "";
+        if (rec->count > 1)
+            snprintf(of, sizeof of, " (%u of %u processes)", found[i].processes, rec->count);
+        screen_long(s, i ? "" : head, "%s%s%s", before, found[i].reason, of);
+    }
+}
+
+static void overview_gpu_print_notes(struct screen *s, const struct recording *rec)
+{
+    struct missing_reason found[MISSING_REASONS_MAX];
+    print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
+    print_lacks(s, rec, "note", "", found, notes_find(rec, found));
+}
+
+void overview_print_devices(const struct overview *o, struct screen *s)
+{
+    const struct idle *d = o->report->idle;
+    if (d && d->window_ns) {
+        uint64_t run_ns = idle_run_ns(d);
+        char other[40] = "";
+        if (d->all.parts[IDLE_OTHER])
+            snprintf(other, sizeof other, "  other work %.1f%%",
+                     overview_percent(d->all.parts[IDLE_OTHER], run_ns));
+        screen_line(s, "GPU time", NULL,
+                    "compute %.1f%%  communication %.1f%%  copies %.1f%%  idle %.1f%%%s",
+                    overview_percent(d->all.parts[IDLE_COMPUTE], run_ns),
+                    overview_percent(d->all.parts[IDLE_COMMUNICATING], run_ns),
+                    overview_percent(d->all.parts[IDLE_COPYING], run_ns),
+                    overview_percent(d->all.idle_ns - d->all.causes[IDLE_START_UP], run_ns), other);
+        if (!s->is_short)
+            print_bar(s, o);
+        print_causes(s, d);
+    }
+    print_throttled(s, o->report);
+    print_unread(s, o->report);
+    overview_print_missing_reason(o->report, s);
+    overview_gpu_print_notes(s, o->report->rec);
 }

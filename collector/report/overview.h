@@ -37,24 +37,24 @@ void overview_init(struct overview *o, const struct report *r);
 bool overview_has_missing(const struct report *r, const struct missing_ranks *m);
 
 /* Returns "ranks 2, 5-7 of 8 have no file" and the consequence, in new memory; NULL: no rank is
- * missing, or no memory. */
+ * missing. (overview_print.c, as the next two) */
 char *overview_missing_text(const struct report *r);
+
+/* Says what ended the start-up. */
+const char *overview_start_up_end(const struct overview *o);
+
+/* Returns how many of losses.gpu_missing belong to processes that hang: CUPTI has their records and
+ * does not deliver them. */
+uint64_t overview_held_back(const struct report *r);
 
 /* Returns the wall time before the first GPU work or, if there is none, before the first call, as
  * far as it was recorded. 0 for a selection of time. */
 uint64_t overview_start_up_ns(const struct report *r);
 
-/* Says what ended the start-up. */
-const char *overview_start_up_end(const struct overview *o);
-
 /* The overhead of the busiest thread as a share of its process's steps, for the process with the
  * largest. It is an upper bound: overhead outside steps counts. 0: no steps, they fill its life, or
  * there is a selection. */
 double overview_cost_of_steps(const struct report *r);
-
-/* Returns how many of losses.gpu_missing belong to processes that hang: CUPTI has their records and
- * does not deliver them. */
-uint64_t overview_held_back(const struct report *r);
 
 /* Print the first screen, OVERVIEW_LINES_MAX lines of how->width columns at most (0: of any width);
  * above tables that were asked for only what was recorded, and why GPU rows are missing; and the
@@ -65,7 +65,7 @@ void overview_print_summary(const struct overview *o, unsigned function_count, b
                             FILE *out);
 
 /* Lines of the screens above: what the devices did, and why GPU rows are missing in some or all
- * processes. (overview_gpu.c) */
+ * processes. */
 void overview_print_devices(const struct overview *o, struct screen *s);
 void overview_print_missing_reason(const struct report *r, struct screen *s);
 

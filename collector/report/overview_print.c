@@ -52,6 +52,23 @@ static void print_shortage(struct screen *s, const struct report *r)
 
 /* ---- what was recorded ---- */
 
+char *overview_missing_text(const struct report *r)
+{
+    const struct recording *rec = r->rec;
+    const struct missing_ranks *first = NULL;
+    char ranks[MISSING_RANKS_BYTES], job[32] = "";
+    for (uint32_t i = 0; !first && i < rec->missing_count; i++)
+        first = overview_has_missing(r, &rec->missing[i]) ? &rec->missing[i] : NULL;
+    if (!first)
+        return NULL;
+    if (rec->job_count > 1)
+        snprintf(job, sizeof job, "in job %u ", first->job);
+    return text_printf("%s%s %s no file%s", job, missing_ranks_text(first, ranks),
+                       first->count > 1 ? "have" : "has",
+                       r->idle && idle_lacks_ranks(r->idle) ? "; who waited for whom is not known"
+                                                            : "");
+}
+
 static void print_piece(struct screen *s, const struct report *r)
 {
     char *text = r->selection ? selection_text(r->selection) : NULL;
@@ -95,6 +112,19 @@ static void print_program(struct screen *s, const struct overview *o)
         screen_line(s, "read", NULL,
                     "quick summary of the first %s; 'gpuprof report' reads everything",
                     time_text(time, r->wall_end_ns - r->wall_begin_ns));
+}
+
+const char *overview_start_up_end(const struct overview *o)
+{
+    const struct idle *idle = o->report->idle;
+    const struct idle_device *first = idle && idle->device_count ? &idle->devices[0] : NULL;
+    if (!first)
+        return "the first call";
+    if (first->begin_ns + first->causes[IDLE_START_UP] <= first->first_ns)
+        return "a GPU's first work";
+    return o->steps && o->marks->kind != STEPS_GRAPH
+               ? "the steps ran"
+               : "a GPU's first work, and long pauses soon after it";
 }
 
 /* Prints the start-up, unless its share rounds to 0.0%. */
@@ -144,7 +174,7 @@ static void print_windows(struct screen *s, const struct overview *o)
     const struct process_dump *last = dumps_last(o->report->rec, &count);
     char *why = last ? dump_line(last) : NULL;
     if (last)
-        screen_line(s, "dumps", NULL, "%" PRIu64 "; the last: %s", count, why ? why : "?");
+        screen_line(s, "dumps", NULL, "%" PRIu64 "; the last: %s", count, why);
     else if (o->schedule)
         screen_line(s, "windows", o->schedule, "%" PRIu64 " recorded; ", o->windows);
     else if (o->windows)
@@ -266,6 +296,16 @@ static bool has_notes(const struct losses *l)
     return any;
 }
 
+uint64_t overview_held_back(const struct report *r)
+{
+    uint64_t held = 0;
+    for (uint32_t i = 0; i < r->rec->count; i++)
+        held += unfinished_waits(&r->hang.unfinished, r->rec->processes[i])
+                    ? r->walk.losses[i].gpu_missing
+                    : 0;
+    return held < r->losses.gpu_missing ? held : r->losses.gpu_missing;
+}
+
 static void overview_print_losses(struct screen *s, const struct report *r)
 {
     char text[LOSSES_BYTES], number[UNIT_TEXT_BYTES];
@@ -349,8 +389,7 @@ void overview_print(const struct overview *o, const struct table_view *how, FILE
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_most(&s, o, FUNCTIONS_SHOWN);
     char *help = next_line(o->report->next, "gpuprof help report");
-    screen_line(&s, "more", NULL, "%s; --full, --table=NAME, --by=WHAT; -o page.html",
-                help ? help : "gpuprof help report");
+    screen_line(&s, "more", NULL, "%s; --full, --table=NAME, --by=WHAT; -o page.html", help);
     free(help);
 }
 

@@ -59,7 +59,7 @@ struct part_section {
     int (*end)(struct combination *c);
 };
 
-extern const struct part_section process_part, device_part, step_part, idle_part, finding_part;
+extern const struct part_section device_part, idle_part, finding_part; /* idle_part.c */
 
 /* Put a text, which may be NULL, into the part; an end mark follows the last. Getting returns false
  * at the end or after a failure. (part_report.c) */
@@ -111,31 +111,12 @@ const char *part_report_missing(unsigned missing, char text[static PART_MISSING_
  * all these files are unchanged.
  */
 
-#ifndef KEPT_RECORDS /* tests set a smaller number */
-#define KEPT_RECORDS 1000000u
-#endif
-
 /*
  * Returns true if the report of `rec` is in *c; the caller releases it. Returns false if parts lack
  * something shown, or workers are missing or failed: make the report without them.
  */
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view);
-
-/* Returns whether the recording has ended and has at least KEPT_RECORDS records; others are read
- * again as fast. */
-bool kept_is_worth_it(const struct recording *rec);
-
-/* ---- what is stored (report_cache.c) ---- */
-
-/* Identifies the sources: a hash of this program, of each recording's inode, size and time, and of
- * what loading found. */
-struct kept_key {
-    bool is_made; /* false: nothing is stored */
-    uint64_t number;
-};
-
-void kept_key_make(struct kept_key *k, const struct recording *rec, const struct options *options);
 
 struct report_cache {
     int fd;             /* owned; -1: not open */
@@ -144,9 +125,6 @@ struct report_cache {
     struct part head;
 };
 
-/* Opens what was stored with that key. Returns false if nothing usable is there. Call
- * report_cache_release in both cases. */
-bool report_cache_read(struct report_cache *k, const char *folder, const struct kept_key *key);
 void report_cache_release(struct report_cache *k);
 
 /* Reads the next part (combination_part_fn; the context is the struct report_cache). */
@@ -155,10 +133,5 @@ enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part);
 /* Puts the findings about memory into the combined report. Returns 0; after GPUPROF_DAMAGED the
  * report must be made anew. */
 int report_cache_memory(struct report_cache *k, struct combination *c);
-
-/* Stores a combination of parts that were read from files, with its findings about memory. A
- * failure to write is ignored. */
-void report_cache_write(const char *folder, const struct kept_key *key,
-                        const struct combination *c);
 
 #endif

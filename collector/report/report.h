@@ -59,10 +59,10 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
                               const struct next_words *next, FILE *out);
 
 /* Print the results of report_make as text or JSON; the first functions if no device is known as a
- * summary. Return 0 or GPUPROF_NO_MEMORY. */
-int report_print_text(const struct report *r, const struct report_view *v, FILE *out);
-int report_print_json(const struct report *r, const struct report_view *v, FILE *out);
-int report_print_summary(const struct report *r, unsigned function_count, FILE *out);
+ * summary. */
+void report_print_text(const struct report *r, const struct report_view *v, FILE *out);
+void report_print_json(const struct report *r, const struct report_view *v, FILE *out);
+void report_print_summary(const struct report *r, unsigned function_count, FILE *out);
 
 /* Writes the tables as csv, see tables_write_csv. */
 enum exit_code report_write_csv(const struct report *r, const struct report_view *v,
@@ -82,7 +82,7 @@ char *dump_line(const struct process_dump *d);
 /* Returns the last dump of all processes and sets *count to their number; NULL: there are none. */
 const struct process_dump *dumps_last(const struct recording *rec, uint64_t *count);
 
-/* ---- which tables a report shows (report_tables.c) ---- */
+/* ---- which tables a report shows (report_print.c) ---- */
 
 #define REPORT_TABLES_MAX 64
 #define REPORT_ROWS       10 /* rows of a table in text, by default */
@@ -90,9 +90,6 @@ const struct process_dump *dumps_last(const struct recording *rec, uint64_t *cou
 /* Fills `tables` (REPORT_TABLES_MAX items) in the order of JSON and csv; returns the number. Tables
  * of one name are neighbours. */
 unsigned report_tables(const struct report *r, struct table *tables);
-
-/* Sorts the tables into the order of the text, or the order in which they were named. */
-void report_tables_order(const struct report_view *v, struct table *tables, unsigned count);
 
 /* Returns the declaration of table `index`; NULL: there are no more. */
 const struct table_info *report_table_at(unsigned index);

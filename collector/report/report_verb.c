@@ -31,11 +31,11 @@ static enum exit_code report_print(struct report *r, const struct report_view *v
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
-    int error = view->format == FORMAT_HTML   ? page(r, view, options, out.stream)
-                : view->format == FORMAT_JSON ? report_print_json(r, view, out.stream)
-                                              : report_print_text(r, view, out.stream);
-    if (view->format != FORMAT_HTML) /* a page reports its own errors */
-        say_error("report", error);
+    int error = 0;
+    if (view->format == FORMAT_HTML)
+        error = page(r, view, options, out.stream);
+    else
+        (view->format == FORMAT_JSON ? report_print_json : report_print_text)(r, view, out.stream);
     return verb_output_close(&out, path, error);
 }
 
@@ -299,7 +299,7 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)
-            error = report_print_summary(&report, SUMMARY_FUNCTIONS, out);
+            report_print_summary(&report, SUMMARY_FUNCTIONS, out);
         bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;
         code = error < 0 ? EXIT_ENVIRONMENT : damaged ? EXIT_DAMAGED : EXIT_OK;
         report_release(&report);

@@ -8,6 +8,7 @@
 #include "analyse/report_make.h"
 #include "analyse/step_report.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "read/process.h"
 
@@ -265,8 +266,9 @@ static void fill_wait(const struct step *step, enum report_format format, struct
     char who[RANK_TITLE_BYTES];
     if (!step->awaited)
         return;
-    cells[WAITED_FOR] = cell_owned(format == FORMAT_TEXT ? step_wait_text(step)
-                                                         : strdup(process_who(step->awaited, who)));
+    cells[WAITED_FOR] =
+        cell_owned(format == FORMAT_TEXT ? step_wait_text(step)
+                                         : memory_text(process_who(step->awaited, who)));
     cells[WAITED_FOR_NS] = cell_number(step->awaited_ns);
 }
 

