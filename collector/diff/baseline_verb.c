@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
@@ -166,7 +167,7 @@ static const char *step_time(const struct run_set *s, char text[static UNIT_TEXT
     uint32_t count = run_set_gather(s, RUN_STEP_TIME, times);
     if (!count)
         return "-";
-    time_text(text, (uint64_t)llround(rank_median(times, count)));
+    time_text(text, (uint64_t)llround(array_median(times, count)));
     return s->runs[0].steps ? text : strcat(text, " (run)");
 }
 

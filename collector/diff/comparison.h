@@ -18,6 +18,7 @@
  */
 #define COMPARISON_ALPHA      0.045
 #define COMPARISON_RUNS_MIN   4 /* a side; three against three prove nothing (p >= 0.05) */
+#define RANK_COVERAGE         0.95
 #define COMPARISON_LINES      24
 #define COMPARISON_LINE_BYTES 512
 #define HEADLINE_BYTES        1024
@@ -86,32 +87,6 @@ void comparison_make(struct comparison *c, const struct run_set *runs,
 
 /* Sets the texts of a comparison whose result is known. (diff_print.c) */
 void change_cells_fill(struct comparison *c);
-
-/*
- * Tells whether one group of numbers is larger than another, by how much, and how large a
- * difference would have been found. Uses ranks (Mann, Whitney; Hodges, Lehmann), with exact
- * chances, since there are few numbers of unknown distribution. Memory: 30 KB for RUNS_MAX numbers
- * a group. (rank_test.c)
- */
-#define RANK_COVERAGE 0.95
-
-/* The chance of being found that "would have been found" means. */
-#define RANK_POWER 0.9
-
-struct rank_groups {
-    double lists[2][RUNS_MAX]; /* the test asks whether the first is larger than the second */
-    uint32_t counts[2];
-};
-
-/*
- * Sets the shift of *change with its interval and its chances, and the smallest shift that the test
- * finds with a chance of RANK_POWER in groups with as much noise as these. The test needs p <=
- * `alpha` and a shift above `threshold`. Each group has 1 to RUNS_MAX finite numbers.
- */
-void rank_compare(struct metric_change *change, const struct rank_groups *g, double alpha,
-                  double threshold);
-
-double rank_median(const double *list, uint32_t count);
 
 /*
  * Matches the kernels of both sides, to explain a comparison. They do not gate: of hundreds some
