@@ -128,8 +128,6 @@ static char *missing_words(const struct device_missing *a)
     const char *group = info ? info->name + strlen("device_") : "counters";
     struct new_text text;
     FILE *out = new_text_begin(&text);
-    if (!out)
-        return NULL;
     for (unsigned i = 1; info && i < info->arg_count; i++)
         if (a->counters >> i & 1)
             fprintf(out, "%s%s.%s", ftell(out) ? ", " : "", group, info->args[i].label);
@@ -146,8 +144,8 @@ char *device_missing_text(const struct device_report *r, const struct device_mis
     char *whose = a->alike != 1 ? text_printf("%u %s", a->alike, a->row ? "devices" : "processes")
                   : !a->row     ? text_printf("process %u", a->process->header.pid)
                                 : device_row_title(&r->rows[a->row - 1]);
-    char *text = text_printf("no %s of %s: %s", words ? words : "counters", whose ? whose : "?",
-                             clean && clean[0] ? clean : "no reason was recorded");
+    char *text =
+        text_printf("no %s of %s: %s", words, whose, clean[0] ? clean : "no reason was recorded");
     free(whose);
     free(clean);
     free(words);
@@ -183,7 +181,7 @@ static void put_missing(const struct table *t, FILE *out)
         json_printf(out, "{\"pid\": %u, \"device\": %.0f, \"is_mig\": ", a->process->header.pid,
                     row && row->device != UINT64_MAX ? (double)row->device : NAN);
         fputs(row && row->is_part ? "true" : "false", out);
-        json_printf(out, ", \"what\": %s, \"reason\": %s}", words ? words : "counters", a->text);
+        json_printf(out, ", \"what\": %s, \"reason\": %s}", words, a->text);
         free(words);
     }
     fprintf(out, "]");

@@ -131,7 +131,7 @@ static bool dump_pick_has(const struct dump *d, const struct thread *thread, con
 static void print_name(const char *before, const char *name, FILE *out)
 {
     char *line = json_line(name);
-    fprintf(out, "%s%s", before, line ? line : "?");
+    fprintf(out, "%s%s", before, line);
     free(line);
 }
 
@@ -265,7 +265,7 @@ static void print_other(const struct dump *d, const struct record *r,
         fputc('"', out);
     } else if (r->bytes) {
         char *quoted = json_string((const char *)r->bytes, r->byte_count);
-        fprintf(out, " text=%s", quoted ? quoted : "\"?\"");
+        fprintf(out, " text=%s", quoted);
         free(quoted);
     }
 }

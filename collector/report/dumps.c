@@ -15,7 +15,7 @@ char *dump_line(const struct process_dump *d)
     char time[UNIT_TEXT_BYTES], *line, *text = json_line(d->text ? d->text : "");
     const char *why = dump_reason_text(d->reason), *error;
     why = why ? why : "for a reason of a later version";
-    switch (text ? d->reason : 0) {
+    switch (d->reason) {
     case DUMP_STEP:
         line = text_printf("%s: step %" PRIu64 " took %s, %.1f x the median", why, d->value,
                            time_text(time, d->ns),
@@ -28,7 +28,7 @@ char *dump_line(const struct process_dump *d)
         line = text_printf("%s: %s returned %" PRId64 " (%s)", why, text, (int64_t)d->value,
                            error ? error : "an error");
         break;
-    default: line = text_printf("%s%s%s", why, text && *text ? ": " : "", text ? text : "");
+    default: line = text_printf("%s%s%s", why, *text ? ": " : "", text);
     }
     free(text);
     return line;
@@ -96,7 +96,7 @@ static void dumps_fill_row(const struct table *t, uint32_t index, struct cell *c
     const struct process_dump *d = &p->dumps[index];
     uint64_t at = at_ns(p, d), begin = clock_map_ns(&p->clock, d->begin_ns);
     char *why = dump_line(d), *text = why;
-    if (why && r->rec->count > 1 && t->format == FORMAT_TEXT) {
+    if (r->rec->count > 1 && t->format == FORMAT_TEXT) {
         text = text_printf("process %u: %s", p->header.pid, why);
         free(why);
     }

@@ -76,9 +76,8 @@ static void fill_stat(const struct table *t, uint32_t index, struct cell *cells)
         const struct step *step = r->differs.slowest[index - STATS];
         char *which = step_text(r, step);
         ns = step_ns(step);
-        cells[STAT_NAME] = t->format == FORMAT_JSON
-                               ? cell_text("slowest")
-                               : cell_printf("slowest: %s", which ? which : "?");
+        cells[STAT_NAME] =
+            t->format == FORMAT_JSON ? cell_text("slowest") : cell_printf("slowest: %s", which);
         free(which);
         cells[STAT_STEP] = cell_number(step->number);
         cells[STAT_HOST] = cell_text(step->process->header.host);
@@ -285,9 +284,8 @@ static void step_report_print_fill_step(const struct table *t, uint32_t index, s
     const struct step *step = &r->steps.list[index];
     bool is_text = t->format == FORMAT_TEXT;
     char *text = step_text(r, step);
-    cells[NAME] =
-        cell_printf("%s%s%s", text ? text : "?", is_text && step->is_partial ? ", partial" : "",
-                    is_text && step->is_blind ? ", GPU not known" : "");
+    cells[NAME] = cell_printf("%s%s%s", text, is_text && step->is_partial ? ", partial" : "",
+                              is_text && step->is_blind ? ", GPU not known" : "");
     free(text);
     uint64_t origin_ns = r->walk->survey.origin_ns;
     cells[BEGIN] = cell_number(step->begin_ns > origin_ns ? step->begin_ns - origin_ns : 0);
