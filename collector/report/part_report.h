@@ -78,8 +78,13 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
                                 void *context, bool quiet, bool groups);
 void combination_release(struct combination *c);
 
+/* Returns the first option that restricts or regroups a report, so that no combination of parts can
+ * serve it, without "--"; for a part that is written, also those that only choose what to show.
+ * NULL: there is none. (part_verb.c, as the next) */
+const char *part_verb_other(const struct options *all, bool is_part);
+
 /* Checks whether a part can be written, or a combination shown, with these options. Returns
- * EXIT_OK, or EXIT_USAGE after one line that says what is wrong. (part_verb.c) */
+ * EXIT_OK, or EXIT_USAGE after one line that says what is wrong. */
 enum exit_code part_verb_check(const struct options *options, const struct report_view *view);
 
 /* report --partial: one of several processes that make a report together. It reads its share of the

@@ -25,8 +25,7 @@ static const struct {
                  {"SLURM_PROCID", "SLURM_NTASKS"},
                  {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
-/* Returns the first option that does not apply to parts, without "--"; NULL: none. */
-static const char *other_option(const struct options *all)
+const char *part_verb_other(const struct options *all, bool is_part)
 {
     const struct report_options *o = all->own;
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
@@ -40,7 +39,7 @@ static const char *other_option(const struct options *all)
                          : all->step_by               ? "step-by"
                          : o->step_samples > 0        ? "samples-per-step"
                                                       : NULL;
-    if (chosen || o->is_combined)
+    if (chosen || !is_part)
         return chosen;
     return o->table.format != FORMAT_BY_NAME  ? "format" /* a part has all tables */
            : o->groups == GROUPS_NEVER        ? "no-group"
@@ -54,7 +53,7 @@ static const char *other_option(const struct options *all)
 enum exit_code part_verb_check(const struct options *all, const struct report_view *view)
 {
     const struct report_options *o = all->own;
-    const char *other = other_option(all);
+    const char *other = part_verb_other(all, o->is_partial);
     if (o->is_partial && o->is_combined)
         return usage_error("report: --partial and --combine cannot be combined: the first makes a "
                            "part, the second reads all parts");
@@ -148,7 +147,7 @@ enum exit_code part_verb(const struct options *options)
     struct part part;
     struct share share;
     const char *by;
-    int fd = -1;
+    int fd;
     enum exit_code code = find_share(own, &share, &by);
     if (code != EXIT_OK)
         return code;
@@ -170,8 +169,6 @@ enum exit_code part_verb(const struct options *options)
         rec.progress = progress_begin("report", recording_bytes(&rec));
         if ((fd = file_unnamed()) < 0)
             file_unnamed_failed();
-    }
-    if (code == EXIT_OK) {
         const struct report_request request = {
             .by = BY_NAME, .is_part = true, .symbols = options->symbols};
         code = part_make(&part, fd, &report, &rec, &share, &request);
@@ -181,9 +178,8 @@ enum exit_code part_verb(const struct options *options)
             code = walk_verdict(&report.walk, options->strict);
         part_release(&part);
         report_release(&report);
-    }
-    if (fd >= 0)
         close(fd);
+    }
     recording_release(&rec);
     share_release(&share);
     free(path);

@@ -287,18 +287,6 @@ struct shared_report {
     struct workers workers;
 };
 
-/* Returns whether parts can have everything that is shown, with the same result. */
-static bool may_be_in_parts(const struct recording *rec, const struct options *o,
-                            const struct report_view *view)
-{
-    const struct report_options *own = o->own;
-    const struct select_request *s = &o->select;
-    return !(view->by != BY_NAME || own->source || own->groups == GROUPS_ALWAYS || o->step_by ||
-             o->step_range || own->step_samples > 0 || s->is_given || s->jobs.count ||
-             s->ranks.count || s->pids.count || rec->host_count > 1 ||
-             view->format == FORMAT_HTML || report_not_in_parts(view));
-}
-
 /* Adds the findings about memory, which need all recordings. Returns false on failure. */
 static bool look_at_memory(struct report *r, struct recording *rec, const char *symbols)
 {
@@ -425,7 +413,10 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
 {
     struct kept_key key;
     kept_key_make(&key, rec, options);
-    bool may_be = may_be_in_parts(rec, options, view), may_keep = key.is_made && !options->symbols;
+    /* Can parts have everything that is shown, with the same result? */
+    bool may_be = !part_verb_other(options, false) && rec->host_count <= 1 &&
+                  view->format != FORMAT_HTML && !report_not_in_parts(view);
+    bool may_keep = key.is_made && !options->symbols;
     if (may_be && may_keep && read_kept(c, rec, options, view, &key))
         return true;
     /* A large recording gets a worker per processor, because somebody waits at a terminal. A worker
