@@ -69,7 +69,8 @@ static unsigned find_missing(const struct report *r)
     return missing;
 }
 
-/* ---- single values --------------------------------------------------------------------------- */
+/* ---- single values, and tables of sums
+ * --------------------------------------------------------------------------- */
 
 static const struct part_field whole_fields[] = {
     PART(struct report, walk.survey.origin_ns, .join = PART_FIRST),
@@ -99,6 +100,8 @@ static int put_whole(struct report *r, struct part *p)
     part_fields(p, whole_fields, r);
     part_fields(p, recording_fields, r->rec);
     part_flag(p, &(bool){!r->histogram_rows});
+    analyses_put(r->sums, p);
+    p->has_more |= (r->ops && r->ops->has_more) || (r->libraries && r->libraries->has_more);
     return 0;
 }
 
@@ -110,32 +113,14 @@ static int add_whole(struct combination *c, struct part *p)
     part_flag(p, &has_few_times);
     c->has_few_times |= has_few_times;
     p->has_failed |= c->report.wall_end_ns < c->report.wall_begin_ns;
+    analyses_add(c->report.sums, p);
     return 0;
 }
 
 static int end_whole(struct combination *c)
 {
-    report_sum_up(&c->report);
-    return 0;
-}
-
-static int put_sums(struct report *r, struct part *p)
-{
-    analyses_put(r->sums, p);
-    p->has_more |= r->ops && r->ops->has_more;
-    p->has_more |= r->libraries && r->libraries->has_more;
-    return 0;
-}
-
-static int add_sums(struct combination *c, struct part *p)
-{
-    analyses_add(c->report.sums, p);
-    return 0;
-}
-
-static int end_sums(struct combination *c)
-{
     struct report *r = &c->report;
+    report_sum_up(r);
     int error = analyses_finish(r->sums);
     r->missing |=
         collective_calls_differ(&r->sums[ANALYSIS_collective_calls_sums]) ? PART_COLLECTIVES : 0;
@@ -256,8 +241,6 @@ static int process_part_add(struct combination *c, struct part *p)
     return 0;
 }
 
-static const struct part_section process_part = {process_part_put, process_part_add, NULL};
-
 /* ---- the program's steps ----------------------------------------------------------------------
  */
 
@@ -352,7 +335,8 @@ static enum exit_code check_set(struct combination *c)
     return EXIT_OK;
 }
 
-static int part_report_start(struct combination *c)
+/* Arranges the processes, and begins the report. */
+static int start_report(struct combination *c)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < c->part_count; i++)
@@ -405,21 +389,19 @@ static int add_more(struct combination *c, struct part *p)
     return 0;
 }
 
-static const struct part_section start_part = {NULL, NULL, part_report_start};
+static const struct part_section process_part = {process_part_put, process_part_add, start_report};
 static const struct part_section whole_part = {put_whole, add_whole, end_whole};
-static const struct part_section sums_part = {put_sums, add_sums, end_sums};
 static const struct part_section more_part = {put_more, add_more, NULL};
 
-static const struct part_section *const sections[] = {&process_part, &start_part,   &device_part,
-                                                      &whole_part,   &sums_part,    &step_part,
-                                                      &idle_part,    &finding_part, &more_part};
+static const struct part_section *const sections[] = {
+    &process_part, &device_part, &whole_part, &step_part, &idle_part, &finding_part, &more_part};
 #define SECTIONS (sizeof sections / sizeof sections[0])
 
 int part_report_put(struct report *r, struct part *p)
 {
     int error = 0;
     for (unsigned i = 0; i < SECTIONS && error == 0; i++)
-        error = sections[i]->put ? sections[i]->put(r, p) : 0;
+        error = sections[i]->put(r, p);
     return error == 0 && p->has_failed ? GPUPROF_LIMIT : error;
 }
 
@@ -432,7 +414,7 @@ static enum exit_code part_report_add_up(struct combination *c)
 {
     int error = 0;
     for (unsigned s = 0; s < SECTIONS && error == 0; s++) {
-        for (uint32_t i = 0; i < c->part_count && error == 0 && sections[s]->add; i++) {
+        for (uint32_t i = 0; i < c->part_count && error == 0; i++) {
             struct part *p = &c->parts[i];
             error = sections[s]->add(c, p);
             if (error == 0 && p->has_failed)

@@ -72,7 +72,8 @@ enum exit_code report_write_csv(const struct report *r, const struct report_view
 
 /* A row for each host and how its clock was aligned (host_clocks.h); losses and notes of the
  * recording; and the dumps of flight recorders (run --flight). JSON has losses in a form of its
- * own, so that table has no key; the text ends with it. (clock_report.c, loss_report.c, dumps.c) */
+ * own, so that table has no key; the text ends with it. (clock_report.c, report_print.c, dumps.c)
+ */
 extern const struct table_info clocks_table, losses_table, dumps_table;
 
 /* Says why a dump was written: "a step was slow: step 57 took 81.2 ms, 4.1 x the median". The

@@ -119,17 +119,13 @@ struct kept_finding {
 
 #define ROW_FIELDS(row)                                                                            \
     PART(struct kept_finding, finding.rows[row].name),                                             \
-        PART(struct kept_finding, finding.rows[row].count),                                        \
-        PART(struct kept_finding, finding.rows[row].at_ns),                                        \
-        PART(struct kept_finding, finding.rows[row].bytes)
+        PART_SPAN(struct kept_finding, finding.rows[row].count, finding.rows[row].bytes)
 
 static const struct part_field finding_fields[] = {
     PART(struct kept_finding, kind, .below = FINDING_KINDS),
-    PART(struct kept_finding, finding.bytes),
-    PART(struct kept_finding, finding.of_bytes),
+    PART_SPAN(struct kept_finding, finding.bytes, finding.of_bytes),
     PART(struct kept_finding, finding.process),
-    PART(struct kept_finding, finding.device),
-    PART(struct kept_finding, finding.devices),
+    PART_SPAN(struct kept_finding, finding.device, finding.devices),
     PART(struct kept_finding, finding.where),
     PART(struct kept_finding, finding.row_count, .below = FINDING_ROWS + 1),
     ROW_FIELDS(0),

@@ -56,14 +56,6 @@ static const struct {
 } stats[] = {{"mean", 0}, {"median", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
 enum { STATS = sizeof stats / sizeof stats[0] };
 
-static void stats_begin(struct table *t)
-{
-    const struct step_report *r = t->source;
-    t->is_there = r != NULL; /* an empty table says why */
-    if (r && r->all.whole)
-        t->count = STATS + r->differs.slowest_count;
-}
-
 static void fill_stat(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct step_report *r = t->source;
@@ -162,13 +154,6 @@ static const struct column part_columns[] = {
     [PART_SHARE] = {"share", "share", COLUMN_SHARE, 7,
                     .doc = "that total as a share of the steps' time"},
 };
-
-static void parts_begin(struct table *t)
-{
-    const struct step_report *r = t->source;
-    t->is_there = r && r->all.whole;
-    t->count = t->is_there ? STEP_PARTS : 0;
-}
 
 static void fill_part(const struct table *t, uint32_t index, struct cell *cells)
 {
@@ -271,13 +256,6 @@ static void fill_wait(const struct step *step, enum report_format format, struct
     cells[WAITED_FOR_NS] = cell_number(step->awaited_ns);
 }
 
-static void steps_begin(struct table *t)
-{
-    const struct step_report *r = t->source;
-    t->is_there = r && r->steps.count;
-    t->count = t->is_there ? r->steps.count : 0;
-}
-
 static void step_report_print_fill_step(const struct table *t, uint32_t index, struct cell *cells)
 {
     const struct step_report *r = t->source;
@@ -333,13 +311,6 @@ static bool knows_phases(const struct step_report *r)
     return r->all.host_ns[PHASE_NONE] != r->all.split_ns;
 }
 
-static void phases_begin(struct table *t)
-{
-    const struct step_report *r = t->source;
-    t->is_there = r && r->all.whole;
-    t->count = t->is_there && (t->format != FORMAT_TEXT || knows_phases(r)) ? PHASES : 0;
-}
-
 static void fill_phase(const struct table *t, uint32_t index, struct cell *cells)
 {
     static const struct {
@@ -375,6 +346,23 @@ static void phases_before(const struct table *t, FILE *out)
               out);
 }
 
+static void step_tables_begin(struct table *t)
+{
+    const struct step_report *r = t->source;
+    if (!r)
+        return;
+    bool has_whole = r->all.whole, has_phases = t->format != FORMAT_TEXT || knows_phases(r);
+    const struct {
+        bool is_there;
+        uint32_t count;
+    } all[STEP_TABLES] = {{true, has_whole ? STATS + r->differs.slowest_count : 0}, /* says why */
+                          {has_whole, has_whole ? STEP_PARTS : 0},
+                          {r->steps.count, r->steps.count},
+                          {has_whole, has_whole && has_phases ? PHASES : 0}};
+    t->is_there = all[t->info - step_tables].is_there;
+    t->count = all[t->info - step_tables].count;
+}
+
 const struct table_info step_tables[STEP_TABLES] = {
     {.name = "steps",
      .about = "each step of the program: its duration and how the time was spent",
@@ -384,7 +372,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      TABLE_COLUMNS(stat_columns),
      .is_bare = true,
      .is_summary = true,
-     .begin = stats_begin,
+     .begin = step_tables_begin,
      .row = fill_stat,
      .text_before = stats_before,
      .json_before = stats_json},
@@ -395,7 +383,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .text = {PART_SHARE, PART_MEAN, PART_TOTAL},
      .is_summary = true,
      .is_further = true,
-     .begin = parts_begin,
+     .begin = step_tables_begin,
      .row = fill_part},
     {.name = "steps",
      .place = PLACE_STEPS,
@@ -405,7 +393,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .name_width = 26, /* "step 102 of rank 7, partial" */
      .text_limit = 100,
      .is_further = true,
-     .begin = steps_begin,
+     .begin = step_tables_begin,
      .row = step_report_print_fill_step,
      .text_behind = say_busy},
     {.name = "phases",
@@ -416,7 +404,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .text = {HOST_SHARE, HOST_MEAN, HOST_TOTAL, GPU_SHARE, GPU_MEAN, GPU_TOTAL},
      .is_summary = true,
      .text_none = ": no whole step was recorded",
-     .begin = phases_begin,
+     .begin = step_tables_begin,
      .row = fill_phase,
      .text_before = phases_before},
 };
