@@ -156,7 +156,7 @@ static inline bool diff_compares(const struct comparison *c)
     return c->result != RESULT_NOT_COMPARABLE;
 }
 
-/* ---- the verbs `diff` and `baseline` ---- */
+/* ---- the verb `diff` ---- */
 
 /* In the order of --format; then what to do if the result is inconclusive. */
 enum diff_format { DIFF_TEXT, DIFF_JUNIT, DIFF_JSON, DIFF_HTML, DIFF_BY_NAME };
@@ -180,14 +180,6 @@ struct diff_options {
     .gate = 0.05 /* as its help says */, .inconclusive = INCONCLUSIVE_SAID, .format = DIFF_BY_NAME
 
 extern const struct option diff_options[];
-extern const struct option baseline_folder[]; /* --dir, of a const char * */
-
-/* Writes the runs of `paths` as the baseline `name` in `folder`; or as the file `name`, if
- * `may_be_file` and it has a slash or ends in .json. */
-enum exit_code baseline_save(const struct options *options, const char *name, bool may_be_file,
-                             char **paths, int count, const char *folder);
-
-enum exit_code baseline_list(const char *folder);
 
 /* Compares, and returns the exit code of diff: 0 no regression shown, 1 a regression, 2 usage or
  * failure, 3 inconclusive or not comparable. `page` prints HTML. */

@@ -72,7 +72,7 @@ enum exit_code report_write_csv(const struct report *r, const struct report_view
 
 /* A row for each host and how its clock was aligned (host_clocks.h); losses and notes of the
  * recording; and the dumps of flight recorders (run --flight). JSON has losses in a form of its
- * own, so that table has no key; the text ends with it. (clock_report.c, report_print.c, dumps.c)
+ * own, so that table has no key; the text ends with it. (recording_tables.c, report_print.c)
  */
 extern const struct table_info clocks_table, losses_table, dumps_table;
 

@@ -405,28 +405,21 @@ enum exit_code report_write_csv(const struct report *r, const struct report_view
     return tables_write_csv(tables, count, &v->how, path, room);
 }
 
-static void print_json_gpu_rows(const struct recording *rec, FILE *out)
-{
-    struct missing_reason found[MISSING_REASONS_MAX];
-    unsigned count = gpu_statuses_find(rec, found);
-    fprintf(out, "\"gpu_rows_of\": ");
-    missing_reasons_print_json(found, count, "status", out);
-    fprintf(out, ",\n\"notes\": ");
-    missing_reasons_print_json(found, notes_find(rec, found), "text", out);
-    fprintf(out, ",\n");
-}
-
 void report_print_json(const struct report *r, const struct report_view *v, FILE *out)
 {
+    struct missing_reason found[MISSING_REASONS_MAX];
     const char *separator = "";
-    fprintf(out, "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n", r->rec->count,
-            r->rec->thread_count - r->rec->own_thread_count, (unsigned long long)r->calls);
-    fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u",
-            (unsigned long long)(r->wall_end_ns - r->wall_begin_ns), r->rec->unread_files);
-    json_printf(out, ",\n\"gpu_rows\": %s", recording_gpu_rows(r->rec));
-    fputs(",\n", out);
-    print_json_gpu_rows(r->rec, out);
-    fprintf(out, "\"losses\": {");
+    json_printf(out,
+                "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n\"wall_ns\": %llu"
+                ",\n\"unread_files\": %u,\n\"gpu_rows\": %s,\n\"gpu_rows_of\": ",
+                r->rec->count, r->rec->thread_count - r->rec->own_thread_count,
+                (unsigned long long)r->calls,
+                (unsigned long long)(r->wall_end_ns - r->wall_begin_ns), r->rec->unread_files,
+                recording_gpu_rows(r->rec));
+    missing_reasons_print_json(found, gpu_statuses_find(r->rec, found), "status", out);
+    fputs(",\n\"notes\": ", out);
+    missing_reasons_print_json(found, notes_find(r->rec, found), "text", out);
+    fputs(",\n\"losses\": {", out);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         if (!loss_value(&r->losses, i))
             continue;
@@ -434,16 +427,15 @@ void report_print_json(const struct report *r, const struct report_view *v, FILE
                 (unsigned long long)loss_value(&r->losses, i));
         separator = ", ";
     }
-    fprintf(out, "}");
+    fputs("},\n", out);
     struct overview o;
     overview_init(&o, r);
-    fprintf(out, ",\n");
     if (r->missing & PART_OVERVIEW)
-        fprintf(out, "\"overview\": null");
+        fputs("\"overview\": null", out);
     else
         overview_print_json(&o, out);
     print_tables(r, v, out);
-    fprintf(out, "\n}\n");
+    fputs("\n}\n", out);
 }
 
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
