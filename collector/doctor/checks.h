@@ -99,9 +99,9 @@ bool program_uses_cuda(const char *path);
  */
 void program_packages_find(struct target *p);
 
-/* start_probe.c: stops the program with ptrace where its main function would begin, examines and
- * ends it: none of it has run. Programs that start it (a shell script, env, nice ...) do run up to
- * there, since only they know what they start. Takes at most START_SECONDS. */
+/* start_probe.c: stops the program with ptrace at its first system call after the loader's,
+ * examines and ends it: it has done nothing. Programs that start it (a shell script, env, nice ...)
+ * do run up to there, since only they know what they start. Takes at most START_SECONDS. */
 void start_probe_take(struct target *p);
 
 #endif

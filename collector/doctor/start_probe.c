@@ -7,36 +7,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define NAME_ADVICE "run 'gpuprof doctor' with the name of the program that uses CUDA"
-#define PENDING_MAX 64 /* programs between exec and main, at a time */
 #define OPTIONS                                                                                    \
     (PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |           \
-     PTRACE_O_TRACECLONE)
-
-#if defined(__x86_64__)
-#define BREAK_MASK 0xfful
-#define BREAK_CODE 0xccul
-#else
-#define BREAK_MASK 0xfffffffful
-#define BREAK_CODE 0xd4200000ul
-#endif
-
-/* A program to examine where it begins. */
-struct pending {
-    pid_t pid; /* 0: unused */
-    uintptr_t entry;
-    long word; /* original word at the breakpoint */
-};
+     PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD)
+#define CALL_STOP        (SIGTRAP | 0x80) /* by PTRACE_O_TRACESYSGOOD */
+#define LOADER_BYTES_MAX (1u << 20)       /* all other libraries are below it */
 
 struct tracer {
     struct start_probe *probe;
@@ -44,7 +30,6 @@ struct tracer {
     pid_t target;
     bool target_is_starter; /* it was a starter before its last exec, or had no exec yet */
     const char *library;
-    struct pending pending[PENDING_MAX];
 };
 
 /* ---- what a process is ---------------------------------------------------------------------- */
@@ -158,39 +143,25 @@ static bool is_done(struct start_probe *s, const char *obstacle)
 
 /* ---- the tracing ---------------------------------------------------------------------------- */
 
-/* Sets a breakpoint where the loader enters the program; if that fails, it is not examined. */
-static void set_break(struct tracer *t, pid_t pid)
+/* Whether its next instruction is the loader's, as before its main function. A static program has
+ * no loader. */
+static bool is_in_loader(pid_t pid)
 {
-    struct pending *place = t->pending;
-    uintptr_t entry = auxiliary(pid, AT_ENTRY);
-    while (place < t->pending + PENDING_MAX && place->pid)
-        place++;
-    if (!entry || place == t->pending + PENDING_MAX)
-        return;
-    errno = 0;
-    long word = ptrace(PTRACE_PEEKTEXT, pid, entry, NULL);
-    long broken = (long)(((unsigned long)word & ~BREAK_MASK) | BREAK_CODE);
-    if (errno == 0 && ptrace(PTRACE_POKETEXT, pid, entry, broken) == 0)
-        *place = (struct pending){pid, entry, word};
-}
-
-static bool end_break(struct tracer *t, pid_t pid)
-{
-    for (struct pending *p = t->pending; p < t->pending + PENDING_MAX; p++) {
-        if (p->pid != pid)
-            continue;
-        ptrace(PTRACE_POKETEXT, pid, p->entry, p->word);
+    struct user_regs_struct regs;
+    struct iovec all = {&regs, sizeof regs};
+    if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &all) != 0)
+        return false;
 #if defined(__x86_64__)
-        ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), p->entry);
+    uintptr_t at = regs.rip;
+#else
+    uintptr_t at = regs.pc;
 #endif
-        p->pid = 0;
-        return true;
-    }
-    return false;
+    return at - auxiliary(pid, AT_BASE) < LOADER_BYTES_MAX;
 }
 
-/* Handles an exec. True: the answer is known. */
-static bool at_exec(struct tracer *t, pid_t pid)
+/* Handles an exec. True: the answer is known; else *is_early says whether to examine the program.
+ */
+static bool at_exec(struct tracer *t, pid_t pid, bool *is_early)
 {
     struct start_probe *s = t->probe;
     struct program program;
@@ -203,12 +174,12 @@ static bool at_exec(struct tracer *t, pid_t pid)
         return is_done(s, program.obstacle);
     if (program.obstacle) /* a small tool may be static, and its parent continues */
         t->obstacle = program.obstacle;
-    else
-        set_break(t, pid);
+    *is_early = !program.obstacle;
     return false;
 }
 
-/* Handles the entry point of `pid`, before main. True: the answer is known. */
+/* Handles the first call of `pid` after the loader's: of a constructor, or of its main function if
+ * no library has one. True: the answer is known. */
 static bool at_begin(struct tracer *t, pid_t pid)
 {
     struct start_probe *s = t->probe;
@@ -227,20 +198,21 @@ static bool at_begin(struct tracer *t, pid_t pid)
     return false;
 }
 
-/* Handles an event of `pid` and continues it. True: the answer is known. */
+/* Handles an event of `pid` and continues it: up to its next system call if its main function has
+ * not begun. True: the answer is known. */
 static bool start_probe_follow(struct tracer *t, pid_t pid, int status)
 {
     int event = status >> 16, number = WSTOPSIG(status);
+    bool is_call = number == CALL_STOP, is_early = false;
     if (!WIFSTOPPED(status))
         return false;
-    if (event == PTRACE_EVENT_EXEC && at_exec(t, pid))
+    if (event == PTRACE_EVENT_EXEC && at_exec(t, pid, &is_early))
         return true;
-    if (!event && number == SIGTRAP && end_break(t, pid)) {
-        if (at_begin(t, pid))
-            return true;
-        number = 0;
-    }
-    ptrace(PTRACE_CONT, pid, NULL, event ? 0 : number);
+    if (event != PTRACE_EVENT_EXEC)
+        is_early = is_in_loader(pid);
+    if (is_call && !is_early && at_begin(t, pid))
+        return true;
+    ptrace(is_early ? PTRACE_SYSCALL : PTRACE_CONT, pid, NULL, event || is_call ? 0 : number);
     return false;
 }
 
