@@ -10,6 +10,7 @@
 
 #include "argument_kind.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "bytes.h"
 #include "error.h"
 #include "export/event_row.h"
@@ -201,9 +202,7 @@ static void lines_free(struct export_writer *w)
 static struct export_writer *create_json(struct output *out, struct walk *walk,
                                          const struct export_scope *scope)
 {
-    struct export_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
+    struct export_writer *w = memory_new(1, sizeof *w);
     w->out = out;
     w->walk = walk;
     w->scope = *scope;
@@ -215,8 +214,6 @@ static struct export_writer *create_csv(struct output *out, struct walk *walk,
                                         const struct export_scope *scope)
 {
     struct export_writer *w = create_json(out, walk, scope);
-    if (!w)
-        return NULL;
     w->is_csv = true;
 #define EVENT_COLUMN(NAME, name, meaning) output_print(out, "%s" #name, EVENT_##NAME ? "," : "");
 #include "export/event_columns.def"

@@ -279,10 +279,6 @@ static int write_events(struct export *x, const struct options *options)
         error = write_rows(x, &consumer);
     else if (x->writer)
         error = write_with_tables(x, &consumer);
-    if (!x->writer && !x->out->error) {
-        error = GPUPROF_NO_MEMORY;
-        say_error(VERB, error);
-    }
     if (x->writer)
         x->format->free(x->writer);
     return error < 0 ? error : 0;

@@ -36,8 +36,7 @@ struct export_format {
     bool is_rows; /* an event is a line, which does not depend on others: several workers make them.
                    * Else the file is not written in order, so it cannot be compressed, and it has
                    * the tables of the report: `end` is called when they are known */
-    /* Creates a writer. `out`, the surveyed `walk` and what `scope` points to must outlive it.
-     * Returns NULL without memory, or with out->error. */
+    /* Creates a writer. `out`, the surveyed `walk` and what `scope` points to must outlive it. */
     struct export_writer *(*create)(struct output *out, struct walk *walk,
                                     const struct export_scope *scope);
     /* Takes a selected, complete slice. Returns 0 or an error; errors of *out stay there. */

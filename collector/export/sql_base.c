@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
-#include "error.h"
+#include "base/memory.h"
 #include "export/sqlite_tables.h"
 
 #define DATABASE    "gpuprof" /* our name for SQLite's way to files */
@@ -82,58 +83,45 @@ static int open_database(struct sql_base *b)
 
 /* ---- tables and rows ------------------------------------------------------------------------- */
 
-/* Returns SQLite's result as our error: lack of memory, or else an error of the output. */
-static int reported(struct sql_base *b, int said)
+/* Notes an error that SQLite returned as one of the output. */
+static void note(struct sql_base *b, int said)
 {
-    if (said == SQLITE_OK || said == SQLITE_DONE || b->out->error)
-        return 0;
     if (said == SQLITE_NOMEM)
-        return GPUPROF_NO_MEMORY;
+        memory_missing();
     /* SQLite leaves errno as it found it after a failed write. */
-    b->out->error = said == SQLITE_FULL ? ENOSPC : errno ? errno : EIO;
-    return 0;
+    if (said != SQLITE_OK && !b->out->error)
+        b->out->error = said == SQLITE_FULL ? ENOSPC : errno ? errno : EIO;
 }
 
-static int sql_base_run(struct sql_base *b, const char *sql)
+static void sql_base_run(struct sql_base *b, const char *sql)
 {
-    return sqlite3_exec(b->database, sql, NULL, NULL, NULL);
+    if (!b->out->error)
+        note(b, sqlite3_exec(b->database, sql, NULL, NULL, NULL));
 }
 
-static int sql_base_make_table(struct sql_base *b, const char *name, const char *columns)
+static void sql_base_make_table(struct sql_base *b, const char *name, const char *columns)
 {
     char sql[SQL_BYTES];
     int length = snprintf(sql, sizeof sql, "CREATE TABLE %s (%s)", name, columns);
-    return (size_t)length < sizeof sql ? sql_base_run(b, sql) : SQLITE_TOOBIG;
-}
-
-static int make_tables(struct sql_base *b)
-{
-    int said = SQLITE_OK;
-    for (unsigned i = 0; said == SQLITE_OK && i < SQL_LATE; i++)
-        said = sql_base_make_table(b, tables[i].name, tables[i].definition + 1);
-    return said;
+    assert((size_t)length < sizeof sql);
+    (void)length;
+    sql_base_run(b, sql);
 }
 
 struct sql_base *sql_base_create(struct output *out)
 {
     char settings[256];
-    struct sql_base *b = calloc(1, sizeof *b);
-    if (!b)
-        return NULL;
+    struct sql_base *b = memory_new(1, sizeof *b);
     b->out = out;
-    int said = open_database(b);
+    note(b, open_database(b));
     snprintf(settings, sizeof settings,
              "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
              "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-%d; BEGIN",
              SQL_CACHE_KIB);
-    if (said == SQLITE_OK)
-        said = sql_base_run(b, settings);
-    if (said == SQLITE_OK)
-        said = make_tables(b);
-    if (reported(b, said) == 0 && !out->error)
-        return b;
-    sql_base_free(b);
-    return NULL;
+    sql_base_run(b, settings);
+    for (unsigned i = 0; i < SQL_LATE; i++)
+        sql_base_make_table(b, tables[i].name, tables[i].definition + 1);
+    return b;
 }
 
 static sqlite3_stmt *insert_of(struct sql_base *b, const char *name, unsigned columns,
@@ -158,18 +146,18 @@ static int sql_base_bind(sqlite3_stmt *insert, int place, const struct sql_value
     case SQL_TEXT:
         return sqlite3_bind_text64(insert, place, v->text, v->bytes, SQLITE_STATIC, SQLITE_UTF8);
     case SQL_RECORDED: {
-        char *clean = json_clean(v->text, v->bytes);
-        return clean ? sqlite3_bind_text(insert, place, clean, -1, free) : SQLITE_NOMEM;
+        char *clean = memory_from(json_clean(v->text, v->bytes));
+        return sqlite3_bind_text(insert, place, clean, -1, free);
     }
     default: return SQLITE_OK; /* NULL */
     }
 }
 
-static int sql_base_put_row(struct sql_base *b, const char *name, unsigned columns,
-                            sqlite3_stmt **its, const struct sql_value *row)
+static void sql_base_put_row(struct sql_base *b, const char *name, unsigned columns,
+                             sqlite3_stmt **its, const struct sql_value *row)
 {
     if (b->out->error)
-        return 0;
+        return;
     sqlite3_stmt *insert = insert_of(b, name, columns, its);
     int said = insert ? sqlite3_clear_bindings(insert) : sqlite3_errcode(b->database);
     uint64_t bytes = 0;
@@ -185,40 +173,37 @@ static int sql_base_put_row(struct sql_base *b, const char *name, unsigned colum
         sqlite3_step(insert);
         said = sqlite3_reset(insert);
     }
-    return reported(b, said);
+    note(b, said);
 }
 
-int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
+void sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
 {
     const struct sql_definition *t = &tables[table];
-    int error = table >= SQL_LATE && !b->inserts[table] && !b->out->error
-                    ? reported(b, sql_base_make_table(b, t->name, t->definition + 1))
-                    : 0;
-    return error < 0 ? error : sql_base_put_row(b, t->name, t->columns, &b->inserts[table], row);
+    if (table >= SQL_LATE && !b->inserts[table])
+        sql_base_make_table(b, t->name, t->definition + 1);
+    sql_base_put_row(b, t->name, t->columns, &b->inserts[table], row);
 }
 
-int sql_base_add_table(struct sql_base *b, const char *name, const char *columns)
+void sql_base_add_table(struct sql_base *b, const char *name, const char *columns)
 {
     sqlite3_finalize(b->inserts[SQL_TABLES]);
     b->inserts[SQL_TABLES] = NULL;
     snprintf(b->added, sizeof b->added, "%s", name);
-    return b->out->error ? 0 : reported(b, sql_base_make_table(b, name, columns));
+    sql_base_make_table(b, name, columns);
 }
 
-int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count)
+void sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count)
 {
-    return sql_base_put_row(b, b->added, count, &b->inserts[SQL_TABLES], row);
+    sql_base_put_row(b, b->added, count, &b->inserts[SQL_TABLES], row);
 }
 
-int sql_base_finish(struct sql_base *b)
+void sql_base_finish(struct sql_base *b)
 {
-    return b->out->error ? 0 : reported(b, sql_base_run(b, "COMMIT"));
+    sql_base_run(b, "COMMIT");
 }
 
 void sql_base_free(struct sql_base *b)
 {
-    if (!b)
-        return;
     for (unsigned i = 0; i <= SQL_TABLES; i++)
         sqlite3_finalize(b->inserts[i]);
     sqlite3_close(b->database);

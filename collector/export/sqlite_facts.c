@@ -93,31 +93,33 @@ static void sqlite_facts_put_process(struct export_writer *w, const struct proce
  * Processes that see only some devices reuse ordinals for others, and a damaged file may have huge
  * ordinals. *is_new: first use of this device.
  */
-static int gpu_number(struct key_map *known, uint64_t machine, const struct surveyed_device *d,
-                      uint64_t *number, bool *is_new)
+static uint64_t gpu_number(struct key_map *known, uint64_t machine, const struct surveyed_device *d,
+                           bool *is_new)
 {
     bool has_uuid = d->uuid_high || d->uuid_low;
     struct key key = {machine, has_uuid ? d->uuid_high : d->process,
                       has_uuid ? d->uuid_low : ~d->limits.device};
     uint64_t found = key_map_get(known, key);
     *is_new = !found;
-    *number = found ? found - 1 : d->limits.device < SURVEY_DEVICES_MAX ? d->limits.device : 0;
-    while (!found && key_map_get(known, (struct key){~machine, *number, 0}))
-        ++*number;
-    int error = found ? 0 : key_map_set(known, key, *number + 1);
-    return error < 0 ? error : key_map_set(known, (struct key){~machine, *number, 0}, 1);
+    if (found)
+        return found - 1;
+    uint64_t number = d->limits.device < SURVEY_DEVICES_MAX ? d->limits.device : 0;
+    while (key_map_get(known, (struct key){~machine, number, 0}))
+        number++;
+    key_map_set(known, key, number + 1);
+    key_map_set(known, (struct key){~machine, number, 0}, 1);
+    return number;
 }
 
 static void sqlite_facts_put_devices(struct export_writer *w)
 {
     struct key_map known = {0};
-    for (uint32_t i = 0; !w->error && i < w->walk->survey.device_count; i++) {
+    for (uint32_t i = 0; i < w->walk->survey.device_count; i++) {
         const struct surveyed_device *d = &w->walk->survey.devices[i];
         const struct process *p = w->walk->rec->processes[d->process];
-        uint64_t machine = sqlite_machine(p), number;
         char uuid[DEVICE_UUID_BYTES];
         bool is_new;
-        w->error = gpu_number(&known, machine, d, &number, &is_new);
+        uint64_t machine = sqlite_machine(p), number = gpu_number(&known, machine, d, &is_new);
         device_uuid_text(d->uuid_high, d->uuid_low, uuid);
         if (is_new)
             put_GPU(w, machine, number, d, uuid);
@@ -144,7 +146,7 @@ static void put_idle(struct export_writer *w, struct idle *d)
 {
     for (uint32_t i = 0; i < d->device_count; i++)
         put_device_time(w, i);
-    for (uint32_t i = 0; i < d->rows.count && !w->error; i++) {
+    for (uint32_t i = 0; i < d->rows.count; i++) {
         const struct idle_row *row = &d->rows.list[i];
         if (!row->did)
             put_IDLE(w, &d->devices[row->device], row, row->text);
@@ -179,7 +181,7 @@ static bool has_column(const struct column *c)
     return c->key && c->doc;
 }
 
-static int sqlite_facts_make_table(struct export_writer *w, const struct table_info *info)
+static void sqlite_facts_make_table(struct export_writer *w, const struct table_info *info)
 {
     char name[SQL_NAME_BYTES] = "", columns[COLUMNS_BYTES] = "";
     size_t length = 0;
@@ -191,10 +193,10 @@ static int sqlite_facts_make_table(struct export_writer *w, const struct table_i
             length += (size_t)snprintf(columns + length, sizeof columns - length, "%s%s %s",
                                        length ? ", " : "", info->columns[i].key,
                                        type_of(&info->columns[i]));
-    return sql_base_add_table(w->base, name, columns);
+    sql_base_add_table(w->base, name, columns);
 }
 
-static int put_sums_row(struct export_writer *w, const struct table *t, uint32_t place)
+static void put_sums_row(struct export_writer *w, const struct table *t, uint32_t place)
 {
     struct cell cells[TABLE_COLUMNS_MAX];
     struct sql_value row[TABLE_COLUMNS_MAX] = {0}, *v = row;
@@ -205,21 +207,19 @@ static int put_sums_row(struct export_writer *w, const struct table *t, uint32_t
                    : cells[i].kind == CELL_REAL
                        ? sql_real(cells[i].real)
                        : IF(cells[i].kind == CELL_TEXT, sql_recorded(cells[i].text));
-    int error = sql_base_add_row(w->base, row, (unsigned)(v - row));
+    sql_base_add_row(w->base, row, (unsigned)(v - row));
     cells_release(cells);
-    return error;
 }
 
 static void put_sums(struct export_writer *w, struct sums *s)
 {
-    if (w->error || !s->info || (!sums_has_consumer(s) && !sums_is_of_rows(s->info) && !s->owner))
+    if (!s->info || (!sums_has_consumer(s) && !sums_is_of_rows(s->info) && !s->owner))
         return;
     struct table t = {.info = &s->info->table, .source = s};
-    w->error = sqlite_facts_make_table(w, t.info);
-    if (!w->error)
-        table_begin(&t, &(struct table_view){.limit = ROWS_UNLIMITED}, FORMAT_JSON);
-    for (uint32_t i = 0; !w->error && i < t.shown; i++)
-        w->error = put_sums_row(w, &t, i);
+    sqlite_facts_make_table(w, t.info);
+    table_begin(&t, &(struct table_view){.limit = ROWS_UNLIMITED}, FORMAT_JSON);
+    for (uint32_t i = 0; i < t.shown; i++)
+        put_sums_row(w, &t, i);
     table_end(&t);
 }
 

@@ -91,21 +91,19 @@ struct sql_value sql_recorded(const char *text);
 
 struct sql_base;
 
-/* Creates the tables in the file of `out`, which must outlive it. Returns NULL without memory, or
- * with out->error. */
+/* Creates the tables in the file of `out`, which must outlive it. */
 struct sql_base *sql_base_create(struct output *out);
 
-/* Inserts a row with a value per column. Returns 0 or GPUPROF_NO_MEMORY; write errors are in
- * out->error. */
-int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row);
+/* Inserts a row with a value per column. */
+void sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row);
 
 /* Creates a further table with these SQL columns ("name TEXT, calls INTEGER"); inserts rows of
- * `count` values into the last one created. Errors likewise. */
-int sql_base_add_table(struct sql_base *b, const char *name, const char *columns);
-int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count);
+ * `count` values into the last one created. */
+void sql_base_add_table(struct sql_base *b, const char *name, const char *columns);
+void sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count);
 
-/* Writes everything to the file. No inserts may follow. Errors likewise. */
-int sql_base_finish(struct sql_base *b);
+/* Writes everything to the file. No inserts may follow. */
+void sql_base_finish(struct sql_base *b);
 void sql_base_free(struct sql_base *b);
 
 /* ---- the writer ---- */
@@ -143,8 +141,7 @@ static inline bool sqlite_ok(struct export_writer *w, int error)
 static inline void sqlite_insert(struct export_writer *w, enum sql_table table,
                                  const struct sql_value *row)
 {
-    if (!w->error)
-        w->error = sql_base_insert(w->base, table, row);
+    sql_base_insert(w->base, table, row);
 }
 
 /* Returns the time since the session's start, which only a damaged file precedes. */

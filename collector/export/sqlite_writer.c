@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "export/sqlite_tables.h"
 #include "record/op_record.h"
 
@@ -37,7 +37,7 @@ static struct sql_value kept_text(struct export_writer *w, uint64_t owner, unsig
     if (number)
         return sql_integer(number);
     struct sql_value id = sqlite_text(w, text, bytes);
-    (void)sqlite_ok(w, key_map_set(&w->text_ids, key, (uint64_t)id.integer));
+    key_map_set(&w->text_ids, key, (uint64_t)id.integer);
     return id;
 }
 
@@ -98,9 +98,9 @@ struct sql_value sqlite_kernel(struct export_writer *w, const struct kernel_name
 
 struct sql_value sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs)
 {
-    char *text = inputs ? malloc(OP_TEXT_BYTES(inputs->raw_bytes)) : NULL;
-    if (!inputs || !sqlite_ok(w, text ? 0 : GPUPROF_NO_MEMORY))
+    if (!inputs)
         return (struct sql_value){0};
+    char *text = memory_new(OP_TEXT_BYTES(inputs->raw_bytes), 1);
     char *end = op_put_dims(text, inputs->raw, inputs->raw_bytes);
     struct sql_value id = kept_text(w, (uintptr_t)inputs, PART_INPUTS, text, (size_t)(end - text));
     free(text);
@@ -154,11 +154,9 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
     struct key key = {node, 0, 0};
     if (key_map_get(&w->chains, key))
         return node;
-    int error = key_map_set(&w->chains, key, 1);
-    if (error == GPUPROF_LIMIT)
+    if (key_map_set(&w->chains, key, 1) < 0)
         return 0; /* without this note, frames would be written twice */
-    if (sqlite_ok(w, error))
-        sqlite_writer_put_frames(w, node, node, false);
+    sqlite_writer_put_frames(w, node, node, false);
     return node;
 }
 
@@ -258,7 +256,7 @@ static void put_label(struct export_writer *w, const struct host_span *range, ui
                     .category = category,
                     .text = text,
                 });
-    (void)sqlite_ok(w, key_map_set(&w->reported, key, 1));
+    key_map_set(&w->reported, key, 1);
 }
 
 /* A range open at the end has no end time, as with nsys. Both text columns have its text, since
@@ -341,24 +339,20 @@ static void sqlite_free(struct export_writer *w)
 static struct export_writer *sqlite_create(struct output *out, struct walk *walk,
                                            const struct export_scope *scope)
 {
-    struct export_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
+    struct export_writer *w = memory_new(1, sizeof *w);
     w->walk = walk;
     w->scope = *scope;
     w->base = sql_base_create(out);
-    if (w->base)
-        sqlite_head(w);
-    if (w->base && !w->error)
-        return w;
-    sqlite_free(w);
-    return NULL;
+    sqlite_head(w);
+    return w;
 }
 
 static int sqlite_end(struct export_writer *w)
 {
     sqlite_tail(w);
-    return w->error ? w->error : sql_base_finish(w->base);
+    if (!w->error)
+        sql_base_finish(w->base);
+    return w->error;
 }
 
 const struct export_format sqlite_export = {

@@ -158,6 +158,37 @@ function painted(columns, rows, height, names, weightsOf) {
   return canvas;
 }
 
+/* Makes a map of painted cells. The arrow keys move its marker, a click or Enter chooses a cell;
+ * `say` describes one. Returns the map and a function that moves the marker. */
+function cellMap(name, columns, rows, height, colours, weightsOf, say, choose) {
+  const canvas = painted(columns, rows, height, colours, weightsOf);
+  const marker = el("div", {class: "marker"});
+  let at = [0, 0];
+  const place = (x, y) => {
+    at = [clamp(x, 0, columns - 1), clamp(y, 0, rows - 1)];
+    Object.assign(marker.style, {
+      left: 100 * at[0] / columns + "%",
+      width: `max(4px, ${100 / columns}%)`,
+      top: height * at[1] / rows - 1 + "px",
+      height: Math.max(4, height / rows) + "px"
+    });
+    map.setAttribute("aria-label", `${name}. ${say(...at)}`);
+  };
+  const by = (x, y) => () => place(at[0] + x, at[1] + y);
+  const cellAt = (event) => [partAt(event, canvas, columns), partAt(event, canvas, rows, true)];
+  const map = tipped(el("div", {
+    class: "chart pick",
+    role: "img",
+    tabindex: 0,
+    onclick: (event) => choose(...cellAt(event)),
+    onkeydown: onKeys({
+      ArrowRight: by(1, 0), ArrowLeft: by(-1, 0), ArrowDown: by(0, 1), ArrowUp: by(0, -1),
+      Enter: () => choose(...at)
+    })
+  }, canvas, marker), (event) => say(...cellAt(event)));
+  return [map, place];
+}
+
 /* ---- tables in the data ---- */
 
 const tableOf = (key, tables = data.tables) => tables.find((table) => table.key === key);

@@ -70,45 +70,18 @@ function drawSteps(box, series) {
   const low = all[Math.floor(.02 * all.length)] || 0;
   const high = all[Math.ceil(.98 * (all.length - 1))] || 1;
   const height = Math.max(Math.min(320, series.length * 14), Math.min(600, series.length * 2));
-  const canvas = painted(columns, series.length, height, ["ground", "wash", "accent"], (x, y) => {
-    const part = clamp((values[y][x] - low) / (high - low || 1), 0, 1);
-    return values[y][x] < 0 ? [1, 0, 0] : [0, 1 - part, part];
-  });
-  const marker = el("div", {class: "marker"});
-  let at = [0, 0];
-  const firstOf = ([x, y]) => Math.min(x * width, series[y].durations.length - 1);
+  const firstOf = (x, y) => Math.min(x * width, series[y].durations.length - 1);
   const said = (s, i) => i < 0 ? "not recorded" : time(s.durations[i]) +
     (s.own(i) < s.durations[i] ? `, without its waits ${time(s.own(i))}` : "");
-  const say = ([x, y]) =>
-    `${processName(series[y].process)}, step ${series[y].number(firstOf([x, y]))}` +
-    (width > 1 ? ` and ${width - 1} more, the longest` : "") + ": " + said(series[y], rows[y][x]);
-  const place = (x, y) => {
-    at = [clamp(x, 0, columns - 1), clamp(y, 0, series.length - 1)];
-    Object.assign(marker.style, {
-      left: 100 * at[0] / columns + "%",
-      width: `max(4px, ${100 / columns}%)`,
-      top: height * at[1] / series.length - 1 + "px",
-      height: Math.max(4, height / series.length) + "px"
-    });
-    grid.setAttribute("aria-label", "Steps by ranks. " + say(at));
-  };
-  const cellAt = (event) =>
-    [partAt(event, canvas, columns), partAt(event, canvas, series.length, true)];
-  const choose = ([x, y]) =>
-    steps.choose(series[y].process, rows[y][x] < 0 ? firstOf([x, y]) : rows[y][x]);
-  const grid = tipped(el("div", {
-    class: "chart pick",
-    role: "img",
-    tabindex: 0,
-    onclick: (event) => choose(cellAt(event)),
-    onkeydown: onKeys({
-      ArrowRight: () => place(at[0] + 1, at[1]),
-      ArrowLeft: () => place(at[0] - 1, at[1]),
-      ArrowDown: () => place(at[0], at[1] + 1),
-      ArrowUp: () => place(at[0], at[1] - 1),
-      Enter: () => choose(at)
-    })
-  }, canvas, marker), (event) => say(cellAt(event)));
+  const [grid, place] = cellMap("Steps by ranks", columns, series.length, height,
+    ["ground", "wash", "accent"], (x, y) => {
+      const part = clamp((values[y][x] - low) / (high - low || 1), 0, 1);
+      return values[y][x] < 0 ? [1, 0, 0] : [0, 1 - part, part];
+    },
+    (x, y) => `${processName(series[y].process)}, step ${series[y].number(firstOf(x, y))}` +
+      (width > 1 ? ` and ${width - 1} more, the longest` : "") +
+      ": " + said(series[y], rows[y][x]),
+    (x, y) => steps.choose(series[y].process, rows[y][x] < 0 ? firstOf(x, y) : rows[y][x]));
   const listen = (process, step) =>
     place(Math.floor(step / width), series.findIndex((s) => s.process === process));
   steps.listeners.push(listen);

@@ -54,46 +54,19 @@ function drawAreas(use, device, height) {
 function drawMany(use, box) {
   const {devices, spans} = use, height = clamp(devices.length * 4, 160, 480);
   const shares = devices.map(sharesOf);
-  const canvas = painted(spans, devices.length, height, [...useKinds, "idle"], (x, y) => {
-    const parts = shares[y].map((list) => list[x]);
-    return [...parts, Math.max(0, 1 - sum(parts))];
-  });
-  const detail = el("div"), marker = el("div", {class: "marker"});
-  let chosen = 0;
-  const choose = (to) => {
-    chosen = clamp(to, 0, devices.length - 1);
-    const device = devices[chosen];
-    Object.assign(marker.style, {
-      left: 0,
-      right: 0,
-      top: height * chosen / devices.length - 1 + "px",
-      height: Math.max(3, height / devices.length) + 1 + "px"
-    });
-    slider.setAttribute("aria-valuenow", chosen);
-    slider.setAttribute("aria-valuetext",
-      `${deviceName(device)}: busy ${percent(busyShare(device))}`);
-    detail.replaceChildren(h3(deviceName(device)), drawAreas(use, device, 90));
+  const detail = el("div");
+  const choose = (x, y) => {
+    place(x, y);
+    detail.replaceChildren(h3(deviceName(devices[y])), drawAreas(use, devices[y], 90));
   };
-  const rowAt = (event) => partAt(event, canvas, devices.length, true);
-  const by = (n) => () => choose(chosen + n);
-  const slider = tipped(el("div", {
-    class: "chart pick",
-    role: "slider",
-    tabindex: 0,
-    "aria-label": "Device",
-    "aria-orientation": "vertical",
-    "aria-valuemin": 0,
-    "aria-valuemax": devices.length - 1,
-    onclick: (event) => choose(rowAt(event)),
-    onkeydown: onKeys({
-      ArrowDown: by(1), ArrowUp: by(-1), PageDown: by(20), PageUp: by(-20), Home: by(-Infinity),
-      End: by(Infinity)
-    })
-  }, canvas, marker),
-    (event) => momentText(use, devices[rowAt(event)], partAt(event, canvas, spans)));
-  add(box, slider, detail);
+  const [map, place] = cellMap("Devices over time", spans, devices.length, height,
+    [...useKinds, "idle"], (x, y) => {
+      const parts = shares[y].map((list) => list[x]);
+      return [...parts, Math.max(0, 1 - sum(parts))];
+    }, (x, y) => momentText(use, devices[y], x), choose);
+  add(box, map, detail);
   const busy = devices.map(busyShare);
-  choose(busy.indexOf(Math.min(...busy))); /* the idlest */
+  choose(0, busy.indexOf(Math.min(...busy))); /* the idlest */
 }
 
 sections.use = (box, use) => {
