@@ -49,9 +49,9 @@ static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_
                          uint64_t ranks, int *error)
 {
     const struct found_communicator new_one = {.id = id};
-    uint32_t number, before = c->rank_count;
-    *error = KEY_MAP_ITEM(&c->keys.ids, ((struct key){id, 0, 0}), c->communicators,
-                          c->communicator_count, COMMUNICATORS_FOUND_MAX, &new_one, &number);
+    uint32_t before = c->rank_count;
+    uint32_t number = KEY_MAP_ITEM(&c->keys.ids, ((struct key){id, 0, 0}), c->communicators,
+                                   c->communicator_count, COMMUNICATORS_FOUND_MAX, &new_one);
     if (!number || rank > UINT32_MAX)
         return 0;
     uint32_t at = number - 1;
@@ -67,7 +67,7 @@ static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_
         return *error < 0 ? 0 : (uint32_t)known;
     }
     const struct communicator_rank new = {.process = p, .communicator = at, .rank = (uint32_t)rank};
-    *error = KEY_MAP_ITEM(&c->keys.ranks, key, c->ranks, c->rank_count, PARTS_MAX, &new, &number);
+    number = KEY_MAP_ITEM(&c->keys.ranks, key, c->ranks, c->rank_count, PARTS_MAX, &new);
     if (c->rank_count > before) {
         *(of->last ? &c->ranks[of->last - 1].next : &of->first) = number;
         of->last = number;
@@ -142,21 +142,21 @@ bool collectives_agree(const struct collective_call *a, const struct collective_
            a->root == b->root;
 }
 
-/* Returns the index of the rank's part in the channel. Returns NONE without room or memory. */
+/* Returns the index of the rank's part in the channel. Returns NONE without room. */
 static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_kind kind,
-                         uint32_t from, uint32_t to, int *error)
+                         uint32_t from, uint32_t to)
 {
     uint32_t of = c->ranks[rank - 1].communicator, number, part = 0, before = c->part_count;
     const struct channel new = {.communicator = of, .kind = kind, .from = from, .to = to};
     struct key key = {of, kind, kind == COLLECTIVE_MESSAGE ? 1 + ((uint64_t)from << 32 | to) : 0};
-    *error = KEY_MAP_ITEM(&c->keys.channels, key, c->channels, c->channel_count, CHANNELS_MAX, &new,
-                          &number);
+    number =
+        KEY_MAP_ITEM(&c->keys.channels, key, c->channels, c->channel_count, CHANNELS_MAX, &new);
     if (!number)
         return NONE;
     struct channel *channel = &c->channels[number - 1];
     const struct channel_part new_part = {.channel = number - 1, .rank = rank - 1};
-    *error = KEY_MAP_ITEM(&c->keys.parts, ((struct key){number - 1, rank - 1, 0}), c->parts,
-                          c->part_count, PARTS_MAX, &new_part, &part);
+    part = KEY_MAP_ITEM(&c->keys.parts, ((struct key){number - 1, rank - 1, 0}), c->parts,
+                        c->part_count, PARTS_MAX, &new_part);
     if (c->part_count > before) {
         *(channel->last ? &c->parts[channel->last - 1].next : &channel->first) = part;
         channel->last = part;
@@ -242,8 +242,7 @@ static int take_ordered(struct collectives *c, const struct event *e)
         return error;
     uint32_t own = c->ranks[rank - 1].rank, other = (uint32_t)peer;
     bool is_sent = does == API_DOES_P2P;
-    uint32_t part =
-        add_part(c, (uint32_t)rank, kind, is_sent ? own : other, is_sent ? other : own, &error);
+    uint32_t part = add_part(c, (uint32_t)rank, kind, is_sent ? own : other, is_sent ? other : own);
     return part == NONE ? error : collectives_add_call(c, e, part, sequence);
 }
 

@@ -140,7 +140,7 @@ void evidence_add(struct evidences *all, const struct evidence *e)
     struct evidence *to = *recent ? &all->list[*recent - 1] : NULL;
     if (!to || to->kind != e->kind || to->device != e->device || to->what != e->what ||
         to->place != e->place) {
-        KEY_MAP_ITEM(&all->places, key, all->list, all->count, all->count_max, &new, recent);
+        *recent = KEY_MAP_ITEM(&all->places, key, all->list, all->count, all->count_max, &new);
         if (!*recent)
             return;
         to = &all->list[*recent - 1];

@@ -104,7 +104,7 @@ bool finding_gpu_is_full(const struct finding_gpu *g)
 static __attribute__((noinline)) uint32_t
 find_stream(struct finding_gpu *g, const struct process *p, uint64_t device, uint64_t stream)
 {
-    uint32_t known = idle_device_place(g->idle, p, device), number = 0;
+    uint32_t known = idle_device_place(g->idle, p, device);
     const struct found_stream new = {
         .process = p->index, .place = known - 1, .device = device, .stream = stream};
     struct key key = {known, stream, 0};
@@ -113,7 +113,8 @@ find_stream(struct finding_gpu *g, const struct process *p, uint64_t device, uin
     while (g->device_count < known)
         ARRAY_PUSH(g->devices, g->device_count, NULL);
     evidence_charged(g->found, known - 1);
-    KEY_MAP_ITEM(&g->places, key, g->streams, g->stream_count, FOUND_STREAMS_MAX, &new, &number);
+    uint32_t number =
+        KEY_MAP_ITEM(&g->places, key, g->streams, g->stream_count, FOUND_STREAMS_MAX, &new);
     return number ? number - 1 : NONE;
 }
 

@@ -209,9 +209,7 @@ static int add_projected(struct gpu_report *g)
     struct sums *s = g->projections.sums;
     int error = 0;
     for (uint64_t i = 0; error == 0 && i < g->walk->survey.nodes.count; i++) {
-        const struct span_node *node = spool_at(&g->walk->survey.nodes, i, false, &error);
-        if (!node)
-            return error;
+        const struct span_node *node = spool_at(&g->walk->survey.nodes, i, false);
         if (node->type == SPAN_RANGE && node->work_begin_ns <= node->work_end_ns)
             error = sums_count(s, range_rows_get(&g->projections, node->text, node->domain_text),
                                node->work_end_ns - node->work_begin_ns, 0, 1);

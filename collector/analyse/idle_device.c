@@ -24,8 +24,8 @@ static struct idle_track *track_of(struct idle *d, const struct event *e)
     if (last && last->process == e->process && last->device == device)
         return last;
     const struct idle_track new = {.process = e->process, .device = device, .place = IDLE_NONE};
-    idle_note(d, KEY_MAP_ITEM(&d->way.track_of, ((struct key){e->process->index, device, 0}),
-                              d->tracks, d->track_count, IDLE_DEVICES_MAX, &new, recent));
+    *recent = KEY_MAP_ITEM(&d->way.track_of, ((struct key){e->process->index, device, 0}),
+                           d->tracks, d->track_count, IDLE_DEVICES_MAX, &new);
     return *recent ? &d->tracks[*recent - 1] : NULL;
 }
 

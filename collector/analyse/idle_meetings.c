@@ -32,7 +32,8 @@ int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communic
 {
     struct key key = {device, what, communicator != 0};
     const struct rank_sequence new = {.communicator = communicator, .name = name, .device = device};
-    return KEY_MAP_ITEM(&r->numbers, key, r->list, r->count, IDLE_SEQUENCES_MAX, &new, sequence);
+    *sequence = KEY_MAP_ITEM(&r->numbers, key, r->list, r->count, IDLE_SEQUENCES_MAX, &new);
+    return 0;
 }
 
 static void rank_spans_open(struct idle_ranks *r, struct span_reader *reader,
@@ -356,12 +357,10 @@ static void find_meetings(struct idle *d)
 int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)
 {
     const struct idle_waits *waits = &d->devices[number].waits;
-    int error = 0;
     if (place >= waits->end - waits->first)
         return 0;
-    const struct idle_wait *found = spool_at(&d->waits, waits->first + place, false, &error);
-    *wait = found ? *found : (struct idle_wait){0};
-    return found ? 1 : error;
+    *wait = *(const struct idle_wait *)spool_at(&d->waits, waits->first + place, false);
+    return 1;
 }
 
 int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)

@@ -343,9 +343,9 @@ int work_place_of(struct walk *w, const struct correlated_call *call, struct idl
 {
     struct survey *survey = &w->survey;
     int error = 0;
-    const struct span_node *op = survey_op(survey, call, &error);
+    const struct span_node *op = survey_op(survey, call);
     const struct span_node *range =
-        !op && error == 0 ? survey_innermost(survey, call, SPAN_RANGE, &error) : NULL;
+        !op && error == 0 ? survey_innermost(survey, call, SPAN_RANGE) : NULL;
     *place = (struct idle_place){.stack = call->stack, .function = IDLE_NONE};
     const struct kernel_name *text = op ? op->text : range ? range->text : NULL;
     place->kind = text ? IDLE_WORD_NAME : IDLE_WORD_NONE;

@@ -134,7 +134,7 @@ static __attribute__((noinline)) int credit_calls(struct library_report *l, cons
     struct span_node *node;
     *innermost = 0;
     while (error == 0 && (node = survey_span(&l->walk->survey, &s->call, SPANS_OF(SPAN_LIBRARY),
-                                             &number, true, &error))) {
+                                             &number, true))) {
         bool is_first = !node->has_work;
         node->has_work = true;
         if (!*innermost && e->record->type == RECORD_KERNEL)
@@ -185,7 +185,7 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
     struct library_report *l = context;
     int error = 0;
     const struct span_node *around =
-        call ? survey_innermost(&l->walk->survey, &call->call, SPAN_LIBRARY, &error) : NULL;
+        call ? survey_innermost(&l->walk->survey, &call->call, SPAN_LIBRARY) : NULL;
     uint32_t kind = around ? around->kind : 0;
     (void)origin;
     if (around)
@@ -366,8 +366,8 @@ static int library_report_analysis_end(struct report *r)
             values.is[KERNEL_MAKER_TEXT] = sums_name_key(maker->text);
         }
         struct key name = {sums_name_key(r->resolver.names[number - 1]), 0, 0};
-        error = KEY_MAP_ITEM(&places, name, made, count, UINT32_MAX, &values, &place);
-        if (error == 0 && place)
+        place = KEY_MAP_ITEM(&places, name, made, count, UINT32_MAX, &values);
+        if (place)
             gpu_join_makers(made[place - 1].is, values.is);
     }
     for (uint32_t i = 0; error == 0 && count && i < kernels->count; i++) {

@@ -283,8 +283,7 @@ static int op_report_take_work(void *context, const struct slice *s)
     int error = 0;
     if (s->is_filtered)
         return 0;
-    while (
-        (node = survey_span(&o->walk->survey, &s->call, SPANS_OF(SPAN_OP), &number, false, &error)))
+    while ((node = survey_span(&o->walk->survey, &s->call, SPANS_OF(SPAN_OP), &number, false)))
         op_report_credit(o, &c, &o->entries[node->row]);
     if (error < 0 || is_in_op(&c))
         return error;
@@ -316,7 +315,7 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
     const struct span_node *op;
     int error = 0;
     while ((op = survey_span(&o->walk->survey, call ? &call->call : NULL, SPANS_OF(SPAN_OP),
-                             &number, false, &error))) {
+                             &number, false))) {
         struct op_entry *entry = &o->entries[op->row];
         bool was_in_op = is_in_op(&c);
         if (op->scope == OP_SCOPE_LABEL)

@@ -79,19 +79,18 @@ static int arrivals_row_of(struct arrivals *a, uint64_t communicator, uint32_t k
     const struct arrival_row new = {
         .communicator = communicator, .kind = kind, .job = job, .device = UINT64_MAX};
     bool is_others = !communicator && job == JOB_NONE;
-    int error = KEY_MAP_ITEM(&a->row_of, key, a->rows, a->row_count,
-                             is_others ? UINT32_MAX : ARRIVAL_ROWS_MAX, &new, number);
-    return error == 0 && !*number ? arrivals_row_of(a, 0, kind, JOB_NONE, number) : error;
+    *number = KEY_MAP_ITEM(&a->row_of, key, a->rows, a->row_count,
+                           is_others ? UINT32_MAX : ARRIVAL_ROWS_MAX, &new);
+    return *number ? 0 : arrivals_row_of(a, 0, kind, JOB_NONE, number);
 }
 
 static int add_late(struct arrivals *a, uint32_t row, uint32_t device, uint32_t place, uint64_t ns)
 {
     const struct arrival_late new = {.row = row, .device = device, .place = place};
-    uint32_t number;
-    int error = KEY_MAP_ITEM(&a->late_of, ((struct key){row, device, place}), a->late,
-                             a->late_count, ARRIVAL_LATE_MAX, &new, &number);
+    uint32_t number = KEY_MAP_ITEM(&a->late_of, ((struct key){row, device, place}), a->late,
+                                   a->late_count, ARRIVAL_LATE_MAX, &new);
     if (!number)
-        return error;
+        return 0;
     a->late[number - 1].count++;
     a->late[number - 1].ns += ns;
     return 0;

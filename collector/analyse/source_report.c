@@ -90,8 +90,8 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
     p->is_ambiguous |= match == SOURCE_SEVERAL;
     uint32_t place = NO_FILE;
     if (match == SOURCE_ONE)
-        KEY_MAP_ITEM(&p->of_tree, ((struct key){index, 0, 0}), r->files, r->file_count, NO_FILE,
-                     (&(struct source_file){.recorded = name, .index = index}), &place);
+        place = KEY_MAP_ITEM(&p->of_tree, ((struct key){index, 0, 0}), r->files, r->file_count,
+                             NO_FILE, (&(struct source_file){.recorded = name, .index = index}));
     key_map_set(&p->files, (struct key){(uintptr_t)name, 0, 0}, place);
     return place;
 }
@@ -104,8 +104,8 @@ static uint32_t place_in_file(struct source_report *r, struct placing *p,
     struct source_line_cost line = {
         .file = file - 1, .line = (uint32_t)f->line, .function = f->name};
     if (file != NO_FILE)
-        KEY_MAP_ITEM(&p->lines, ((struct key){file, f->line, 0}), r->lines, r->line_count,
-                     UINT32_MAX, &line, &place);
+        place = KEY_MAP_ITEM(&p->lines, ((struct key){file, f->line, 0}), r->lines, r->line_count,
+                             UINT32_MAX, &line);
     return place;
 }
 

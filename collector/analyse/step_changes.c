@@ -162,8 +162,8 @@ void step_differences_add(struct step_differences *d, enum change_kind kind,
     uint32_t number;
     if (which < 0)
         return;
-    KEY_MAP_ITEM(&d->places, ((struct key){kind, (uintptr_t)name, 0}), d->list, d->count,
-                 STEP_CHANGES_MAX, &new, &number);
+    number = KEY_MAP_ITEM(&d->places, ((struct key){kind, (uintptr_t)name, 0}), d->list, d->count,
+                          STEP_CHANGES_MAX, &new);
     if (number) {
         d->list[number - 1].count[which]++;
         d->list[number - 1].ns[which] += ns;

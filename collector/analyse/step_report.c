@@ -228,8 +228,7 @@ static int phase_of_call(struct step_report *r, const struct correlated_call *ca
     const struct span_node *node;
     bool is_in_unit = false;
     int error = 0;
-    while (
-        (node = survey_span(&r->walk->survey, call, SPANS_OF(SPAN_OP), &number, false, &error))) {
+    while ((node = survey_span(&r->walk->survey, call, SPANS_OF(SPAN_OP), &number, false))) {
         enum step_phase said = op_phase_said(node->scope, node->text);
         if (found == PHASE_NONE)
             found = said;

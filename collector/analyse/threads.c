@@ -14,8 +14,6 @@ static int threads_take(void *context, const struct rows *rows)
         bool is_work = !has_calls && flags & ROW_CALLED;
         struct sums_row *row =
             has_calls || is_work ? sums_row(context, rows->columns[ROW_THREAD][i], 0, 0) : NULL;
-        if (!row && (has_calls || is_work))
-            return GPUPROF_NO_MEMORY;
         if (has_calls) {
             row->values[CALLS] += weight;
             row->values[RECORDED]++;

@@ -79,8 +79,9 @@ static int add_stream(struct unfinished *u, const struct event *e, uint64_t hand
 {
     const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
     const struct key key = unfinished_key_of(e->process, e->thread, handle);
-    return KEY_MAP_ITEM(&u->streams_of, key, u->streams, u->stream_count, UNFINISHED_STREAMS_MAX,
-                        &new, place);
+    *place = KEY_MAP_ITEM(&u->streams_of, key, u->streams, u->stream_count, UNFINISHED_STREAMS_MAX,
+                          &new);
+    return 0;
 }
 
 /* Notes that all launches into the stream up to then have ended. */
@@ -135,13 +136,12 @@ static int take_record(struct unfinished *u, const struct event *e)
 {
     const struct unfinished_event record = {(uint32_t)named_stream(u, e), e->begin_ns};
     const struct key key = {e->process->index, event_arg(e), 0};
-    uint32_t place = 0;
-    int error = key.b ? KEY_MAP_ITEM(&u->events_of, key, u->events, u->event_count,
-                                     UNFINISHED_EVENTS_MAX, &record, &place)
-                      : 0;
+    uint32_t place = key.b ? KEY_MAP_ITEM(&u->events_of, key, u->events, u->event_count,
+                                          UNFINISHED_EVENTS_MAX, &record)
+                           : 0;
     if (place)
         u->events[place - 1] = record;
-    return error;
+    return 0;
 }
 
 /* Takes a synchronisation that returned, or a query that found all done: earlier work has ended in

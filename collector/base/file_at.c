@@ -132,24 +132,11 @@ void file_unnamed_failed(void)
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-/* Returns the path of a name in the folder, in new memory; NULL: no memory. */
+/* Returns the path of a name in the folder, in new memory. */
 static char *path_in(const char *folder, const char *name)
 {
     size_t length = strlen(folder);
     return text_printf("%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
-}
-
-static int path_add(struct path_list *list, const char *folder, const char *name)
-{
-    if (list->count == PATH_LIST_MAX)
-        return GPUPROF_LIMIT;
-    char *path = path_in(folder, name);
-    if (!path)
-        return GPUPROF_NO_MEMORY;
-    int error = ARRAY_PUSH(list->paths, list->count, &path);
-    if (error < 0)
-        free(path);
-    return error;
 }
 
 void path_list_release(struct path_list *list)
@@ -200,7 +187,10 @@ int path_list_read(struct path_list *list, const char *folder)
     int error = count < 0 ? GPUPROF_IO : 0;
     *list = (struct path_list){0};
     for (int i = 0; i < count; i++) {
-        error = error == 0 ? path_add(list, folder, entries[i]->d_name) : error;
+        error = list->count == PATH_LIST_MAX ? GPUPROF_LIMIT : 0;
+        char *path = error == 0 ? path_in(folder, entries[i]->d_name) : NULL;
+        if (path)
+            ARRAY_PUSH(list->paths, list->count, &path);
         free(entries[i]);
     }
     if (count >= 0)

@@ -49,7 +49,7 @@ struct path_list {
     uint32_t count;
 };
 
-/* Returns 0, GPUPROF_IO (errno), GPUPROF_LIMIT or GPUPROF_NO_MEMORY. Release it in every case. */
+/* Returns 0, GPUPROF_IO (errno) or GPUPROF_LIMIT. Release it in every case. */
 int path_list_read(struct path_list *list, const char *folder);
 void path_list_release(struct path_list *list);
 

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 void histogram_release(struct histogram *h)
 {
     for (unsigned i = 0; i < HISTOGRAM_ROWS; i++)
@@ -28,8 +30,8 @@ uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uin
     if (!*rows_left && first < HISTOGRAM_ROWS)
         return h->rows[first];
     *rows_left -= *rows_left > 0;
-    h->rows[row] = calloc(HISTOGRAM_BUCKETS, sizeof *h->rows[row]);
-    return h->rows[row] ? &h->rows[row][bucket] : NULL;
+    h->rows[row] = memory_new(HISTOGRAM_BUCKETS, sizeof *h->rows[row]);
+    return &h->rows[row][bucket];
 }
 
 void histogram_move(struct histogram *to, struct histogram *from, uint64_t *rows_left)

@@ -9,8 +9,6 @@
 
 #include <stdint.h>
 
-#include "error.h"
-
 #define HISTOGRAM_BUCKETS 64 /* in a row */
 #define HISTOGRAM_ROWS    60 /* row 0: 0 to 63, row 1: 64 to 127, row 2: 128 to 255, ... */
 
@@ -21,12 +19,12 @@ struct histogram {
 
 void histogram_release(struct histogram *h);
 
-/* Returns a bucket of a new row, or of the first one if *rows_left is 0. NULL: no memory. */
+/* Returns a bucket of a new row, or of the first one if *rows_left is 0. */
 uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uint64_t *rows_left);
 
 /* Counts `value` `weight` times. A new row is taken from *rows_left, which histograms may share. If
- * none is left, the lowest existing row counts it; the first row is always made. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+ * none is left, the lowest existing row counts it; the first row is always made. Returns
+ * 0. */
 static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t weight,
                                 uint64_t *rows_left)
 {
@@ -35,8 +33,6 @@ static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t we
     unsigned bucket = (unsigned)(row ? value >> (row - 1) : value) % HISTOGRAM_BUCKETS;
     uint64_t *count =
         h->rows[row] ? &h->rows[row][bucket] : histogram_make(h, row, bucket, rows_left);
-    if (!count)
-        return GPUPROF_NO_MEMORY;
     *count += weight;
     h->count += weight;
     return 0;

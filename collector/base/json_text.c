@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "bytes.h"
 
@@ -101,13 +102,10 @@ char *json_escape(char *out, const char *text, size_t length)
 
 char *json_string(const char *text, size_t length)
 {
-    char *data = malloc(json_escape_bytes_max(length) + 1 + JSON_COPY_BYTES);
-    if (!data)
-        return NULL;
+    char *data = memory_new(1, json_escape_bytes_max(length) + 1 + JSON_COPY_BYTES);
     char *end = json_escape(data, text, length);
     *end = '\0';
-    char *smaller = realloc(data, (size_t)(end - data) + 1 + JSON_COPY_BYTES);
-    return smaller ? smaller : data;
+    return memory_resize(data, 1, (size_t)(end - data) + 1 + JSON_COPY_BYTES);
 }
 
 static void put_string(const char *text, FILE *out)
@@ -172,10 +170,7 @@ static char *copy_clean(char *out, const uint8_t *p, size_t *at, size_t length)
 
 char *json_clean(const char *text, size_t length)
 {
-    char *data = malloc(3 * length + 1);
-    char *out = data;
-    if (!data)
-        return NULL;
+    char *data = memory_new(3 * length + 1, 1), *out = data;
     for (size_t at = 0; at < length;)
         out = copy_clean(out, (const uint8_t *)text, &at, length);
     *out = '\0';
@@ -201,9 +196,8 @@ char *xml_escape(char *out, const char *text, size_t length)
 char *xml_string(const char *text)
 {
     size_t length = strlen(text);
-    char *data = malloc(XML_ESCAPE_BYTES_MAX * length + 1);
-    if (data)
-        *xml_escape(data, text, length) = '\0';
+    char *data = memory_new(XML_ESCAPE_BYTES_MAX * length + 1, 1);
+    *xml_escape(data, text, length) = '\0';
     return data;
 }
 
@@ -241,9 +235,8 @@ char *csv_escape(char *out, const char *json, size_t length)
 char *csv_string(const char *json)
 {
     size_t length = strlen(json);
-    char *text = malloc(2 * length + 3);
-    if (text)
-        *csv_escape(text, json, length) = '\0';
+    char *text = memory_new(2 * length + 3, 1);
+    *csv_escape(text, json, length) = '\0';
     return text;
 }
 
@@ -263,7 +256,7 @@ char *json_real(char *out, double value, bool is_single)
 char *json_line(const char *text)
 {
     char *line = json_clean(text, strlen(text));
-    for (char *p = line; p && *p; p++)
+    for (char *p = line; *p; p++)
         if (*p == '\t' || *p == '\n')
             *p = ' ';
     return line;
@@ -275,7 +268,7 @@ char *line_printf(const char *format, ...)
     va_start(list, format);
     char *text = text_vprintf(format, list);
     va_end(list);
-    char *line = text ? json_line(text) : NULL;
+    char *line = json_line(text);
     free(text);
     return line;
 }

@@ -31,7 +31,7 @@ static inline size_t json_escape_bytes_max(size_t length)
 /* Writes a JSON string with its quotes. */
 char *json_escape(char *out, const char *text, size_t length);
 
-/* The same in new memory, terminated and with room for json_copy. Returns NULL without memory. */
+/* The same in new memory, terminated and with room for json_copy. */
 char *json_string(const char *text, size_t length);
 
 /* Print JSON like fprintf, but %s is a JSON string or null (NULL), and a real number that is not
@@ -43,7 +43,7 @@ void json_vprintf(FILE *out, json_put_fn *put, const char *format, va_list list)
     __attribute__((format(printf, 3, 0)));
 
 /* Returns `text` in new memory as valid UTF-8, without bidirectional marks, control characters
- * other than tab and newline, and what XML forbids. NULL: no memory. */
+ * other than tab and newline, and what XML forbids. */
 char *json_clean(const char *text, size_t length);
 
 /* The same on one line, for people: tabs and newlines become spaces. */
@@ -54,14 +54,14 @@ char *line_printf(const char *format, ...) __attribute__((format(printf, 1, 2)))
  * most XML_ESCAPE_BYTES_MAX bytes per byte of `text`. */
 char *xml_escape(char *out, const char *text, size_t length);
 
-char *xml_string(const char *text); /* in new memory, terminated; NULL: no memory */
+char *xml_string(const char *text); /* in new memory, terminated */
 
 /* Writes a JSON value as a quoted CSV cell (RFC 4180): a string without its JSON quotes, other
  * values as their JSON. A control character ("\u00XX" in a string) becomes a space. Writes at most
  * 2 * `length` + 2 bytes. */
 char *csv_escape(char *out, const char *json, size_t length);
 
-char *csv_string(const char *json); /* in new memory, terminated; NULL: no memory */
+char *csv_string(const char *json); /* in new memory, terminated */
 
 char *json_decimal(char *out, uint64_t value);
 

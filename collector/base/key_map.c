@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "error.h"
 
 void key_map_release(struct key_map *m)
@@ -15,27 +16,24 @@ void key_map_release(struct key_map *m)
     *m = (struct key_map){.count_max = m->count_max};
 }
 
-static int key_map_grow(struct key_map *m)
+static void key_map_grow(struct key_map *m)
 {
     uint32_t slot_count = m->slot_count ? 2 * m->slot_count : 16;
-    struct key_slot *slots = calloc(slot_count, sizeof *slots);
-    if (!slots)
-        return GPUPROF_NO_MEMORY;
+    struct key_slot *slots = memory_new(slot_count, sizeof *slots);
     for (uint32_t i = 0; i < m->slot_count; i++)
         if (m->slots[i].value)
             slots[key_find(slots, slot_count, m->slots[i].key)] = m->slots[i];
     free(m->slots);
     m->slots = slots;
     m->slot_count = slot_count;
-    return 0;
 }
 
 int key_map_set(struct key_map *m, struct key key, uint64_t value)
 {
     uint32_t count_max = m->count_max ? m->count_max : KEY_MAP_MAX;
     assert(value != 0);
-    if (m->count >= m->slot_count / 2 && key_map_grow(m) < 0)
-        return GPUPROF_NO_MEMORY;
+    if (m->count >= m->slot_count / 2)
+        key_map_grow(m);
     struct key_slot *slot = &m->slots[key_find(m->slots, m->slot_count, key)];
     if (!slot->value) {
         if (m->count >= count_max)
@@ -46,31 +44,23 @@ int key_map_set(struct key_map *m, struct key key, uint64_t value)
     return 0;
 }
 
-int key_map_item(struct key_map *m, const struct key *key, void *list, uint32_t *count,
-                 size_t item_bytes, uint32_t most, const void *item, uint32_t *number)
+uint32_t key_map_item(struct key_map *m, const struct key *key, void *list, uint32_t *count,
+                      size_t item_bytes, uint32_t most, const void *item)
 {
-    *number = (uint32_t)key_map_get(m, *key);
-    if (*number || *count >= most)
-        return 0;
-    int error = key_map_set(m, *key, *count + 1ull);
-    if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
-    error = array_push(list, count, item_bytes, item);
-    if (error < 0)
-        key_map_remove(m, *key);
-    else
-        *number = *count;
-    return error;
+    uint32_t number = (uint32_t)key_map_get(m, *key);
+    if (number || *count >= most || key_map_set(m, *key, *count + 1ull) < 0)
+        return number;
+    array_push(list, count, item_bytes, item);
+    return *count;
 }
 
 int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max)
 {
     m->count_max = count_max;
-    int error = key_map_set(m, key, value);
-    if (error != GPUPROF_LIMIT)
-        return error;
+    if (key_map_set(m, key, value) == 0)
+        return 0;
     key_map_release(m);
-    return key_map_set_anew(m, key, value, count_max);
+    return key_map_set(m, key, value);
 }
 
 /* Entries behind the hole move up if they could not stand at their own place. */
@@ -142,43 +132,35 @@ static uint32_t *key_map_find(const struct number_set *s, const struct number_ki
     return &s->slots[at];
 }
 
-static bool grow_set(struct number_set *s, const struct number_kind *kind, const void *items,
+static void grow_set(struct number_set *s, const struct number_kind *kind, const void *items,
                      uint32_t count)
 {
     uint32_t slot_count = s->slot_count ? 2 * s->slot_count : SLOTS_FIRST;
-    uint32_t *slots = calloc(slot_count, sizeof *slots);
-    if (!slots)
-        return false;
     free(s->slots);
-    s->slots = slots;
+    s->slots = memory_new(slot_count, sizeof *s->slots);
     s->slot_count = slot_count;
     for (uint32_t number = 1; number <= count; number++)
         *key_map_find(s, kind, items, item_of(kind, items, number)) = number;
-    return true;
 }
 
 uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, const void *items,
                           uint32_t count, const void *item)
 {
-    if (count >= s->slot_count / 2 && !grow_set(s, kind, items, count))
-        return NULL;
+    if (count >= s->slot_count / 2)
+        grow_set(s, kind, items, count);
     uint32_t *place = key_map_find(s, kind, items, item);
     assert(*place <= count);
     return place;
 }
 
-int64_t number_set_add(struct number_set *s, const struct number_kind *kind, void *items,
-                       uint32_t *count, uint32_t count_max, const void *item)
+uint32_t number_set_add(struct number_set *s, const struct number_kind *kind, void *items,
+                        uint32_t *count, uint32_t count_max, const void *item)
 {
     const void *list;
     memcpy(&list, items, sizeof list); /* `items` points to a pointer of some type */
     uint32_t *number = number_set_find(s, kind, list, *count, item);
-    if (!number)
-        return GPUPROF_NO_MEMORY;
     if (*number || *count >= count_max)
         return *number;
-    int error = array_push(items, count, kind->item_bytes, item);
-    if (error == 0)
-        *number = *count;
-    return error < 0 ? error : (int64_t)*number;
+    array_push(items, count, kind->item_bytes, item);
+    return *number = *count;
 }

@@ -54,21 +54,19 @@ static inline uint64_t key_map_get(const struct key_map *m, struct key key)
     return m->count ? m->slots[key_find(m->slots, m->slot_count, key)].value : 0;
 }
 
-/* Adds or changes an entry; `value` is not 0. Returns 0, GPUPROF_NO_MEMORY, or GPUPROF_LIMIT if the
- * map is full; an error changes nothing. */
+/* Adds or changes an entry; `value` is not 0. Returns 0, or GPUPROF_LIMIT if the map is full, which
+ * changes nothing. */
 int key_map_set(struct key_map *m, struct key key, uint64_t value);
 
-/* The same for a cache of at most `count_max` entries that is emptied when full. Returns 0 or
- * GPUPROF_NO_MEMORY. */
+/* The same for a cache of at most `count_max` entries that is emptied when full. */
 int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max);
 
 /* Finds the item of *list (array_push) that `map` has for the key, or appends *item (NULL: zeros)
- * for a new key. Sets *number to its number, from 1; 0 if `most` items exist or the map is full.
- * Returns 0 or GPUPROF_NO_MEMORY. */
-int key_map_item(struct key_map *m, const struct key *key, void *list, uint32_t *count,
-                 size_t item_bytes, uint32_t most, const void *item, uint32_t *number);
-#define KEY_MAP_ITEM(map, key, list, count, most, item, number)                                    \
-    key_map_item(map, &(key), &(list), &(count), sizeof *(list), most, 1 ? (item) : (list), number)
+ * for a new key. Returns its number, from 1; 0 if `most` items exist or the map is full. */
+uint32_t key_map_item(struct key_map *m, const struct key *key, void *list, uint32_t *count,
+                      size_t item_bytes, uint32_t most, const void *item);
+#define KEY_MAP_ITEM(map, key, list, count, most, item)                                            \
+    key_map_item(map, &(key), &(list), &(count), sizeof *(list), most, 1 ? (item) : (list))
 
 void key_map_remove(struct key_map *m, struct key key);
 
@@ -105,16 +103,16 @@ struct number_set {
 void number_set_release(struct number_set *s);
 
 /* Returns the slot with the number of an equal item, or a slot with 0 where it would go. `items`
- * has `count` items, all in the set. The slot is a view until the next call; NULL: no memory. */
+ * has `count` items, all in the set. The slot is a view until the next call. */
 uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, const void *items,
                           uint32_t count, const void *item);
 
 /* Returns the number of an equal item in `items`, or appends it. Only ARRAY_PUSH may grow `items`.
- * Returns 0 if the array has `count_max` items, or GPUPROF_NO_MEMORY. */
+ * Returns 0 if the array has `count_max` items. */
 #define NUMBER_ADD(set, kind, items, count, count_max, item)                                       \
     number_set_add(set, kind, &(items), &(count), count_max, 1 ? (item) : (items))
 
-int64_t number_set_add(struct number_set *s, const struct number_kind *kind, void *items,
-                       uint32_t *count, uint32_t count_max, const void *item);
+uint32_t number_set_add(struct number_set *s, const struct number_kind *kind, void *items,
+                        uint32_t *count, uint32_t count_max, const void *item);
 
 #endif

@@ -25,7 +25,7 @@ static void message_print_line(const char *format, va_list list)
     char text[MESSAGE_BYTES_MAX];
     vsnprintf(text, sizeof text, format, list);
     char *clean = json_line(text); /* valid UTF-8 without terminal controls */
-    fprintf(stderr, "gpuprof: %s\n", clean ? clean : "out of memory");
+    fprintf(stderr, "gpuprof: %s\n", clean);
     free(clean);
 }
 

@@ -8,19 +8,18 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 #define LINE_WORD   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./"
 #define SHELL_PLAIN LINE_WORD "%+,:=@" /* characters that no shell treats specially */
 
-/* Quotes `text` for a shell, in new memory. Returns NULL without memory. */
+/* Quotes `text` for a shell, in new memory. */
 static char *shell_word(const char *text)
 {
     /* zsh expands =ls to the path of ls. */
     bool is_plain = text[0] && text[0] != '=' && text[strspn(text, SHELL_PLAIN)] == '\0';
-    char *word = malloc(4 * strlen(text) + 3), *at = word;
-    if (!word)
-        return NULL;
+    char *word = memory_new(4 * strlen(text) + 3, 1), *at = word;
     if (!is_plain)
         *at++ = '\'';
     for (; *text; text++) {
@@ -37,19 +36,15 @@ static char *shell_word(const char *text)
 /* Appends a quoted word to *list; on failure frees *list, sets it to NULL and returns false. */
 static bool add_word(char **list, const char *before, const char *text)
 {
-    char *clean = json_line(text), *longer = NULL;
-    char *word = clean && strcmp(clean, text) == 0 ? shell_word(text) : NULL;
-    if (word)
-        longer = text_printf("%s%s%s%s", *list ? *list : "", *list ? " " : "", before, word);
-    if (longer && strlen(longer) > NEXT_BYTES_MAX) {
-        free(longer);
-        longer = NULL;
-    }
+    char *clean = json_line(text), *word = shell_word(text);
+    char *longer = text_printf("%s%s%s%s", *list ? *list : "", *list ? " " : "", before, word);
+    bool is_good = strcmp(clean, text) == 0 && strlen(longer) <= NEXT_BYTES_MAX;
+    free(is_good ? NULL : longer);
     free(word);
     free(clean);
     free(*list);
-    *list = longer;
-    return longer;
+    *list = is_good ? longer : NULL;
+    return is_good;
 }
 
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count)
@@ -88,11 +83,11 @@ void next_words_set_program(struct next_words *w, const char *arguments, char se
     if (!*arguments || *arguments == '-' || *arguments == separator)
         return;
     while (arguments) {
-        const char *end = strchr(arguments, separator);
-        char *word = end ? strndup(arguments, (size_t)(end - arguments)) : strdup(arguments);
-        bool is_added = word && next_words_add_argument(w, word);
+        const char *end = strchrnul(arguments, separator);
+        char *word = memory_from(strndup(arguments, (size_t)(end - arguments)));
+        bool is_added = next_words_add_argument(w, word);
         free(word);
-        arguments = end && is_added ? end + 1 : NULL;
+        arguments = *end && is_added ? end + 1 : NULL;
     }
 }
 
@@ -142,7 +137,7 @@ char *next_line(const struct next_words *w, const char *line)
     struct new_text text;
     FILE *out = new_text_begin(&text);
     size_t length;
-    for (const char *at = line; out && *at; at += length) {
+    for (const char *at = line; *at; at += length) {
         length = strspn(at, LINE_WORD);
         length += !length;
         bool is_data = word_is(at, length, "DATA"), is_program = word_is(at, length, "PROGRAM");

@@ -31,7 +31,7 @@ struct next_words {
 };
 
 /* `paths` are the recordings; `arguments` are separated by `separator` (empty or option-like first:
- * unknown). `command` must outlive `w`. Without memory, everything counts as unknown. */
+ * unknown). `command` must outlive `w`. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
 
 /* Adds an option of the recordings, or a setting that the program was recorded with; each once.
@@ -44,7 +44,7 @@ bool next_words_add_argument(struct next_words *w, const char *word);
 void next_words_set_program(struct next_words *w, const char *arguments, char separator);
 void next_words_release(struct next_words *w);
 
-/* Returns `line` with all known words, in new memory; NULL: no memory. `w` may be NULL. */
+/* Returns `line` with all known words, in new memory. `w` may be NULL. */
 char *next_line(const struct next_words *w, const char *line);
 
 #endif

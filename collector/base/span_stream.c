@@ -2,32 +2,24 @@
 #include "base/span_stream.h"
 
 #include "base/file_at.h"
-#include "error.h"
 
-static int add_chunk(struct spool *b, struct byte_stream *s)
+static void add_chunk(struct spool *b, struct byte_stream *s)
 {
     static const struct byte_chunk nothing;
-    int error = spool_append(b, &nothing);
-    struct byte_chunk *last = error == 0 && s->last ? spool_at(b, s->last - 1, true, &error) : NULL;
-    if (error < 0)
-        return error;
-    if (last)
-        last->next = b->count;
+    spool_append(b, &nothing);
+    if (s->last)
+        ((struct byte_chunk *)spool_at(b, s->last - 1, true))->next = b->count;
     s->last = b->count;
     s->first = s->first ? s->first : s->last;
     s->room = BYTE_CHUNK_BYTES;
-    return 0;
 }
 
-int byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data, size_t length)
+void byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data, size_t length)
 {
-    int error = 0;
     while (length) {
-        if (!s->room && (error = add_chunk(b, s)) < 0)
-            return error;
-        struct byte_chunk *chunk = spool_at(b, s->last - 1, true, &error);
-        if (!chunk)
-            return error;
+        if (!s->room)
+            add_chunk(b, s);
+        struct byte_chunk *chunk = spool_at(b, s->last - 1, true);
         size_t bytes = length < s->room ? length : s->room;
         memcpy(chunk->bytes + BYTE_CHUNK_BYTES - s->room, data, bytes);
         s->room -= bytes;
@@ -35,21 +27,18 @@ int byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data,
         data += bytes;
         length -= bytes;
     }
-    return 0;
 }
 
-int byte_stream_next(struct spool *b, struct byte_place *p, uint8_t to[static BYTE_CHUNK_BYTES],
-                     size_t *length)
+size_t byte_stream_next(struct spool *b, struct byte_place *p, uint8_t to[static BYTE_CHUNK_BYTES])
 {
-    int error = 0;
-    *length = p->left < BYTE_CHUNK_BYTES ? p->left : BYTE_CHUNK_BYTES;
-    const struct byte_chunk *chunk = *length ? spool_at(b, p->chunk - 1, false, &error) : NULL;
-    if (!chunk)
-        return error;
-    memcpy(to, chunk->bytes, *length);
+    size_t length = p->left < BYTE_CHUNK_BYTES ? p->left : BYTE_CHUNK_BYTES;
+    if (!length)
+        return 0;
+    const struct byte_chunk *chunk = spool_at(b, p->chunk - 1, false);
+    memcpy(to, chunk->bytes, length);
     p->chunk = chunk->next;
-    p->left -= *length;
-    return 0;
+    p->left -= length;
+    return length;
 }
 
 void span_reader_init(struct span_reader *r, struct spool *b, const struct span_stream *s)
@@ -74,16 +63,11 @@ static size_t read_stored(struct span_reader *r, uint8_t *to)
     return r->has_failed ? 0 : bytes;
 }
 
-int span_reader_fill(struct span_reader *r)
+void span_reader_fill(struct span_reader *r)
 {
-    size_t rest = (size_t)(r->end - r->at), length = 0;
+    size_t rest = (size_t)(r->end - r->at);
     memmove(r->buffer, r->at, rest);
-    int error = 0;
-    if (r->spool)
-        error = byte_stream_next(r->spool, &r->place, r->buffer + rest, &length);
-    else
-        length = read_stored(r, r->buffer + rest);
+    uint8_t *to = r->buffer + rest;
     r->at = r->buffer;
-    r->end = r->buffer + rest + length;
-    return error;
+    r->end = to + (r->spool ? byte_stream_next(r->spool, &r->place, to) : read_stored(r, to));
 }

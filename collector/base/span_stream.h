@@ -40,15 +40,14 @@ struct byte_place {
     uint64_t left;  /* bytes */
 };
 
-/* Appends to a stream, which starts zeroed. Returns 0 or an error of the spool. */
-int byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data, size_t length);
+/* Appends to a stream, which starts zeroed. */
+void byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data, size_t length);
 
-/* The place of the next `length` bytes, if the last chunk is in memory and has that much room.
- * NULL: use byte_stream_put. */
+/* The place of the next `length` bytes, if the last chunk has that much room. NULL: use
+ * byte_stream_put. */
 static inline uint8_t *byte_stream_room(struct spool *b, const struct byte_stream *s, size_t length)
 {
-    int error = 0;
-    struct byte_chunk *chunk = s->room >= length ? spool_at(b, s->last - 1, true, &error) : NULL;
+    struct byte_chunk *chunk = s->room >= length ? spool_at(b, s->last - 1, true) : NULL;
     return chunk ? chunk->bytes + BYTE_CHUNK_BYTES - s->room : NULL;
 }
 
@@ -57,9 +56,8 @@ static inline struct byte_place byte_stream_begin(const struct byte_stream *s)
     return (struct byte_place){s->first, s->length};
 }
 
-/* Copies the next *length bytes, 0 at the end. Returns 0 or an error of the spool. */
-int byte_stream_next(struct spool *b, struct byte_place *p, uint8_t to[static BYTE_CHUNK_BYTES],
-                     size_t *length);
+/* Copies the next bytes and returns how many; 0 at the end. */
+size_t byte_stream_next(struct spool *b, struct byte_place *p, uint8_t to[static BYTE_CHUNK_BYTES]);
 
 #define SPAN_NUMBERS_MAX 6
 #define SPAN_BYTES_MAX   (1 + (2 + SPAN_NUMBERS_MAX) * VARINT_BYTES_MAX)
@@ -136,15 +134,17 @@ static inline size_t span_code(uint8_t bytes[static SPAN_BYTES_MAX], struct span
     return (size_t)(to - bytes);
 }
 
-/* Appends a span to a stream, which starts zeroed. Returns 0 or an error of the spool. */
+/* Appends a span to a stream, which starts zeroed. Returns 0. */
 static inline int span_put(struct spool *b, struct span_stream *s, const struct span *span,
                            struct span_kind kind)
 {
     uint8_t bytes[SPAN_BYTES_MAX], *room = byte_stream_room(b, &s->bytes, SPAN_BYTES_MAX);
     size_t length = span_code(room ? room : bytes, &s->before, span, kind);
     s->count++;
-    if (!room)
-        return byte_stream_put(b, &s->bytes, bytes, length);
+    if (!room) {
+        byte_stream_put(b, &s->bytes, bytes, length);
+        return 0;
+    }
     s->bytes.room -= length;
     s->bytes.length += length;
     return 0;
@@ -154,9 +154,8 @@ static inline int span_put(struct spool *b, struct span_stream *s, const struct 
 void span_reader_init(struct span_reader *r, struct spool *b, const struct span_stream *s);
 void span_reader_init_stored(struct span_reader *r, const struct stored_spans *s);
 
-/* Refills the buffer. Returns 0 or an error of the spool; a file that cannot be read sets
- * r->has_failed. */
-int span_reader_fill(struct span_reader *r);
+/* Refills the buffer. A file that cannot be read sets r->has_failed. */
+void span_reader_fill(struct span_reader *r);
 
 static inline uint64_t span_get_number(const uint8_t **at, const uint8_t *end, bool *has_failed)
 {
@@ -171,18 +170,16 @@ static inline uint64_t span_get_number(const uint8_t **at, const uint8_t *end, b
     return 0;
 }
 
-/* Reads the next span into r->span. Returns 1, 0 at the end or after damage, or an error of the
- * spool. */
-static inline int span_next(struct span_reader *r, struct span_kind kind)
+/* Reads the next span into r->span. Returns false at the end or after damage. */
+static inline bool span_next(struct span_reader *r, struct span_kind kind)
 {
     struct span *span = &r->span;
-    int error = 0;
     if (!r->left || r->has_failed) {
         r->has_failed |= r->at != r->end || r->place.left;
-        return 0;
+        return false;
     }
-    if (r->place.left && r->end - r->at < SPAN_BYTES_MAX && (error = span_reader_fill(r)) < 0)
-        return error;
+    if (r->place.left && r->end - r->at < SPAN_BYTES_MAX)
+        span_reader_fill(r);
     const uint8_t *at = r->at, *end = r->end; /* local copies stay in registers */
     bool has_failed = false;
     unsigned others = at < end ? *at++ : 0;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
-#include "error.h"
+#include "base/memory.h"
 
 void spool_init(struct spool *s, size_t item_bytes)
 {
@@ -30,22 +30,21 @@ void spool_release(struct spool *s)
     *s = (struct spool){.fd = -1};
 }
 
-static int save(struct spool *s, uint64_t block, const void *data)
+static void save(struct spool *s, uint64_t block, const void *data)
 {
-    if (s->fd < 0 && (s->fd = file_unnamed()) < 0)
-        return GPUPROF_SPOOL;
+    if (s->fd < 0)
+        s->fd = file_unnamed();
     s->saved = s->saved > block ? s->saved : block + 1;
-    return file_write_at(s->fd, block * block_bytes(s), data, block_bytes(s)) < 0 ? GPUPROF_SPOOL
-                                                                                  : 0;
+    if (s->fd < 0 || file_write_at(s->fd, block * block_bytes(s), data, block_bytes(s)) < 0)
+        file_unnamed_failed();
 }
 
 /* A block that was never saved has no items yet. */
-static int spool_load(struct spool *s, struct spool_slot *slot)
+static void spool_load(struct spool *s, struct spool_slot *slot)
 {
     uint64_t offset = slot->block * block_bytes(s);
-    if (slot->block >= s->saved)
-        return 0;
-    return file_read_at(s->fd, offset, slot->data, block_bytes(s)) < 0 ? GPUPROF_SPOOL : 0;
+    if (slot->block < s->saved && file_read_at(s->fd, offset, slot->data, block_bytes(s)) < 0)
+        file_unnamed_failed();
 }
 
 static bool spool_is_there(const struct spool_slot *slot, uint64_t block)
@@ -63,45 +62,31 @@ static struct spool_slot *spool_place_of(struct spool *s, uint64_t block)
     return spool_is_there(a, block) || !a->filled || (b->filled && a->used < b->used) ? a : b;
 }
 
-/* Returns the slot with the block, or NULL and *error. */
-static struct spool_slot *spool_slot_of(struct spool *s, uint64_t block, int *error)
+struct spool_slot *spool_fetch(struct spool *s, uint64_t block)
 {
-    struct spool_slot *slot = spool_place_of(s, block);
+    assert(s->usable && s->usable <= SPOOL_SLOTS);
+    struct spool_slot *slot = s->last = spool_place_of(s, block);
     slot->used = ++s->clock;
     if (spool_is_there(slot, block))
         return slot;
-    if (!slot->data && !(slot->data = calloc(1, block_bytes(s)))) {
-        *error = GPUPROF_NO_MEMORY;
-        return NULL;
-    }
-    if (slot->filled && slot->changed && (*error = save(s, slot->block, slot->data)) < 0)
-        return NULL;
-    slot->filled = false;
-    slot->changed = false;
+    if (!slot->data)
+        slot->data = memory_new(1, block_bytes(s));
+    if (slot->filled && slot->changed)
+        save(s, slot->block, slot->data);
     slot->block = block;
-    if ((*error = spool_load(s, slot)) < 0)
-        return NULL;
+    spool_load(s, slot);
     slot->filled = true;
+    slot->changed = false;
     return slot;
-}
-
-struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error)
-{
-    assert(s->usable && s->usable <= SPOOL_SLOTS);
-    return s->last = spool_slot_of(s, block, error);
 }
 
 int spool_append_several(struct spool *s, const void *items, uint32_t count)
 {
     const uint64_t block = 1ull << s->block_shift;
-    int error = 0;
     for (const char *next = items; count > 0;) {
         uint64_t room = block - (s->count & (block - 1));
         uint32_t some = count < room ? count : (uint32_t)room;
-        void *place = spool_at(s, s->count, true, &error);
-        if (!place)
-            return error;
-        memcpy(place, next, some * s->item_bytes);
+        memcpy(spool_at(s, s->count, true), next, some * s->item_bytes);
         s->count += some;
         next += some * s->item_bytes;
         count -= some;

@@ -3,7 +3,8 @@
  * An array of equal-sized items that may grow without bound in bounded memory. Blocks of at most
  * SPOOL_BLOCK_BYTES stay in SPOOL_SLOTS slots (two candidates per block); an evicted block goes to
  * an unnamed file in $TMPDIR (or /tmp), created at first use. The file is private to this process,
- * so it holds items as they are in memory.
+ * so it holds items as they are in memory. If it cannot be written, the program ends with one line
+ * (file_unnamed_failed).
  */
 #ifndef GPUPROF_COLLECTOR_SPOOL_H
 #define GPUPROF_COLLECTOR_SPOOL_H
@@ -39,24 +40,22 @@ struct spool {
 void spool_init(struct spool *s, size_t item_bytes);
 void spool_release(struct spool *s);
 
-/* Returns the slot with the block, which becomes `last`; NULL and *error as below. */
-struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error);
+/* Returns the slot with the block, which becomes `last`. */
+struct spool_slot *spool_fetch(struct spool *s, uint64_t block);
 
 /* Returns the item at `index` to read or, with `change`, to write; a view until the next call on
- * this spool. NULL: *error is GPUPROF_NO_MEMORY or GPUPROF_SPOOL (errno). */
-static inline void *spool_at(struct spool *s, uint64_t index, bool change, int *error)
+ * this spool. */
+static inline void *spool_at(struct spool *s, uint64_t index, bool change)
 {
     uint64_t block = index >> s->block_shift;
     struct spool_slot *slot = s->last;
     if (!slot || slot->block != block)
-        slot = spool_fetch(s, block, error);
-    if (!slot)
-        return NULL;
+        slot = spool_fetch(s, block);
     slot->changed |= change;
     return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
 }
 
-/* Appends copies of the items. Returns 0, GPUPROF_NO_MEMORY or GPUPROF_SPOOL. */
+/* Appends copies of the items. Returns 0. */
 int spool_append_several(struct spool *s, const void *items, uint32_t count);
 
 static inline int spool_append(struct spool *s, const void *item)

@@ -7,11 +7,14 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 
 char *text_vprintf(const char *format, va_list list)
 {
     char *text = NULL;
-    return vasprintf(&text, format, list) < 0 ? NULL : text;
+    if (vasprintf(&text, format, list) < 0)
+        memory_missing();
+    return text;
 }
 
 char *text_printf(const char *format, ...)
@@ -26,15 +29,14 @@ char *text_printf(const char *format, ...)
 FILE *new_text_begin(struct new_text *t)
 {
     *t = (struct new_text){0};
-    return open_memstream(&t->text, &t->length);
+    return memory_from(open_memstream(&t->text, &t->length));
 }
 
 char *new_text_end(struct new_text *t, FILE *out)
 {
-    if (out && fclose(out) == 0)
-        return t->text;
-    free(t->text);
-    return NULL;
+    if (fclose(out) != 0)
+        memory_missing();
+    return t->text;
 }
 
 /* ---- with units ------------------------------------------------------------------------------ */

@@ -32,7 +32,7 @@ static inline const char *plural_end(uint64_t count)
 /* Sorts the numbers and writes their first eight spans to `text`, which it returns. */
 char *number_spans_text(uint64_t *numbers, uint32_t count, char text[static NUMBER_SPANS_BYTES]);
 
-/* Print to new memory. Return NULL without memory. */
+/* Print to new memory. */
 char *text_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *text_vprintf(const char *format, va_list list) __attribute__((format(printf, 1, 0)));
 
@@ -41,10 +41,10 @@ struct new_text {
     size_t length; /* valid after new_text_end */
 };
 
-/* Opens a stream that collects text until new_text_end. Returns NULL without memory. */
+/* Opens a stream that collects text until new_text_end. */
 FILE *new_text_begin(struct new_text *t);
 
-/* Closes the stream and returns the text, which the caller frees. NULL: no memory, or no `out`. */
+/* Closes the stream and returns the text, which the caller frees. */
 char *new_text_end(struct new_text *t, FILE *out);
 
 /* Finds the known word closest to a mistyped one ("did you mean"). */

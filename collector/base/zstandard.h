@@ -15,19 +15,18 @@ struct zstandard {
 
 void zstandard_release(struct zstandard *z);
 
-/* Decompresses into exactly `bytes` bytes at `out`. Returns 0, GPUPROF_DAMAGED or
- * GPUPROF_NO_MEMORY. */
+/* Decompresses into exactly `bytes` bytes at `out`. Returns 0 or GPUPROF_DAMAGED. */
 int zstandard_unpack(struct zstandard *z, const uint8_t *stored, size_t stored_bytes, uint8_t *out,
                      size_t bytes);
 
-/* Compresses into a new buffer, *stored. Returns 0 or GPUPROF_NO_MEMORY. */
-int zstandard_pack(struct zstandard *z, const uint8_t *data, size_t bytes, uint8_t **stored,
-                   size_t *stored_bytes);
+/* Compresses into a new buffer of *stored_bytes, which it returns. */
+uint8_t *zstandard_pack(struct zstandard *z, const uint8_t *data, size_t bytes,
+                        size_t *stored_bytes);
 
 /* Compresses the next bytes of a stream. Moves *data over the bytes taken and *out over those
- * written; `ends`: nothing follows. Returns 0 if all is taken (with `ends`: and written), 1 if
- * `out` is full (call again), or GPUPROF_NO_MEMORY. */
-int zstandard_feed(struct zstandard *z, const char **data, size_t *length, bool ends, uint8_t **out,
-                   const uint8_t *out_end);
+ * written; `ends`: nothing follows. Returns false if all is taken (with `ends`: and written), true
+ * if `out` is full (call again). */
+bool zstandard_feed(struct zstandard *z, const char **data, size_t *length, bool ends,
+                    uint8_t **out, const uint8_t *out_end);
 
 #endif

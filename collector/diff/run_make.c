@@ -56,7 +56,7 @@ static int run_make_place_of(struct walk *walk, const struct correlated_call *ca
     int error = 0;
     row->process = call->process;
     row->stack = call->stack;
-    while ((node = survey_span(survey, call, ~0u, &number, false, &error))) {
+    while ((node = survey_span(survey, call, ~0u, &number, false))) {
         if (node->type == SPAN_LIBRARY)
             row->kind = row->kind ? row->kind : node->kind;
         else if (node->type == SPAN_RANGE)

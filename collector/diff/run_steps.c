@@ -158,9 +158,8 @@ static struct run_device *run_steps_device_of(struct run_steps *r, const struct 
     uint64_t device = record_arg(e->record, KERNEL_DEVICE);
     struct key key = {e->process->index, device, 0};
     struct run_device made = {.process = e->process->index, .device = device};
-    uint32_t place;
-    KEY_MAP_ITEM(&r->device_places, key, r->devices, r->device_count, SURVEY_DEVICES_MAX, &made,
-                 &place);
+    uint32_t place = KEY_MAP_ITEM(&r->device_places, key, r->devices, r->device_count,
+                                  SURVEY_DEVICES_MAX, &made);
     return &r->devices[(place ? place : SURVEY_DEVICES_MAX) - 1];
 }
 

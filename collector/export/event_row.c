@@ -189,17 +189,15 @@ static void put_call(struct export_writer *w, const struct slice *s)
 {
     const struct correlated_call *call = &s->call;
     struct survey *survey = &w->walk->survey;
-    int error = 0;
     event_number(w, EVENT_TID,
                  process_thread(w->walk->rec->processes[call->process], call->thread)->shown_tid);
     event_row_put_step(w, s->event.process, call->begin_ns);
-    const struct span_node *range = survey_innermost(survey, call, SPAN_RANGE, &error);
+    const struct span_node *range = survey_innermost(survey, call, SPAN_RANGE);
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);
-    const struct span_node *op = survey_op(survey, call, &error);
+    const struct span_node *op = survey_op(survey, call);
     put_kept(w, EVENT_OPERATOR, op ? op->text : NULL);
-    const struct span_node *library = survey_innermost(survey, call, SPAN_LIBRARY, &error);
+    const struct span_node *library = survey_innermost(survey, call, SPAN_LIBRARY);
     put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
-    event_fail(w, error);
 }
 
 /* ---- calls and work -------------------------------------------------------------------------- */

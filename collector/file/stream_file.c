@@ -404,7 +404,7 @@ int block_store(struct zstandard *z, struct block_encoder *e, const struct clock
     int error = payload ? block_encode(e, scale ? scale : &identity, payload, capacity, h)
                         : GPUPROF_NO_MEMORY;
     if (error == 0)
-        error = zstandard_pack(z, payload, h->payload_bytes, stored, &bytes);
+        *stored = zstandard_pack(z, payload, h->payload_bytes, &bytes);
     free(payload);
     if (error < 0)
         return error;

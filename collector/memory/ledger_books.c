@@ -44,14 +44,11 @@ static bool remember(struct key_map *map, struct key key, uint64_t value)
 static uint32_t totals_place(struct ledger *l, const struct process *process, uint32_t device,
                              bool is_host)
 {
-    uint32_t number;
     uint32_t shown = is_host ? LEDGER_NO_DEVICE : device;
     struct key key = {process->index, shown, is_host};
     const struct place_totals new = {.process = process, .device = shown, .is_host = is_host};
-    if (KEY_MAP_ITEM(&l->totals.places, key, l->totals.list, l->totals.count, TOTALS_PLACES_MAX,
-                     &new, &number) < 0)
-        memory_missing();
-    return number;
+    return KEY_MAP_ITEM(&l->totals.places, key, l->totals.list, l->totals.count, TOTALS_PLACES_MAX,
+                        &new);
 }
 
 static void books_change(uint64_t *total, uint64_t bytes, bool comes)

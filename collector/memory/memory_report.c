@@ -79,10 +79,9 @@ static uint32_t memory_report_place_of(struct memory_report *m, const struct pro
                                        uint32_t device, enum memory_where where)
 {
     struct key key = place_key(process, device, where);
-    uint32_t before = m->places.count, number;
-    if (KEY_MAP_ITEM(&m->places.numbers, key, m->places.list, m->places.count, MEMORY_PLACES_MAX,
-                     NULL, &number) < 0)
-        memory_missing();
+    uint32_t before = m->places.count;
+    uint32_t number = KEY_MAP_ITEM(&m->places.numbers, key, m->places.list, m->places.count,
+                                   MEMORY_PLACES_MAX, NULL);
     if (m->places.count == before)
         return number;
     struct memory_place *p = &m->places.list[before];

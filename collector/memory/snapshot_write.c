@@ -279,16 +279,11 @@ static void add_item(struct writing *w, const struct snapshot_device *d,
 /* Adds the device's list of actions, which ends with the snapshot itself. */
 static void add_device(struct writing *w, struct snapshot_device *d)
 {
-    int error = 0;
     const struct memory_report *m = w->snapshot->report;
     w->allocated = 0;
     put(w, EMPTY_LIST);
-    for (uint64_t i = 0; w->error == 0 && i < d->items.count; i++) {
-        const struct snapshot_item *item = spool_at(&d->items, i, false, &error);
-        if (item)
-            add_item(w, d, item);
-        w->error = item ? w->error : error;
-    }
+    for (uint64_t i = 0; w->error == 0 && i < d->items.count; i++)
+        add_item(w, d, spool_at(&d->items, i, false));
     const struct snapshot_item end = {.bytes = w->allocated,
                                       .at_ns = m->processes[w->snapshot->process->index].last_ns,
                                       .origin = NOBODY};

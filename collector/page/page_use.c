@@ -38,9 +38,8 @@ static struct page_device *page_use_device_of(struct page_use *u, const struct p
                                               uint64_t number)
 {
     struct key key = {p->index, number, 0};
-    uint32_t place, before = u->count;
-    if (KEY_MAP_ITEM(&u->places, key, u->devices, u->count, PAGE_USES_MAX, NULL, &place) < 0)
-        memory_missing();
+    uint32_t before = u->count;
+    uint32_t place = KEY_MAP_ITEM(&u->places, key, u->devices, u->count, PAGE_USES_MAX, NULL);
     if (!place)
         return NULL;
     struct page_device *device = &u->devices[place - 1];

@@ -147,14 +147,12 @@ int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
 {
     uint8_t chunk[BYTE_CHUNK_BYTES];
     struct byte_place place = byte_stream_begin(&s->bytes);
-    size_t bytes = 0;
     int error = 0;
     part_number(p, &(uint64_t){s->count});
     part_number(p, &(uint64_t){s->bytes.length});
     while (error == 0 && place.left) {
-        error = byte_stream_next(b, &place, chunk, &bytes);
-        if (error == 0)
-            error = file_write_at(p->fd, values_at(p), chunk, bytes);
+        size_t bytes = byte_stream_next(b, &place, chunk);
+        error = file_write_at(p->fd, values_at(p), chunk, bytes);
         p->span_bytes += bytes;
     }
     return error;

@@ -162,24 +162,21 @@ static struct correlated_call *find_young(const struct correlation *c, uint32_t 
     return best;
 }
 
-/* An entry of a run or, with NULL, of the stored calls in memory; NULL: an error. */
+/* An entry of a run or, with NULL, of the stored calls in memory. */
 static struct correlated_call *correlation_entry_at(struct correlation *c,
                                                     const struct correlation_run *run,
-                                                    uint32_t index, bool change, int *error)
+                                                    uint32_t index, bool change)
 {
-    return run ? spool_at(&c->spool, run->offset + index, change, error) : &c->aside[index];
+    return run ? spool_at(&c->spool, run->offset + index, change) : &c->aside[index];
 }
 
-/* Index of the first entry with a key of at least `key`, or the run's count; or an error. */
-static int64_t lower_bound(struct correlation *c, const struct correlation_run *run, uint64_t key)
+/* Index of the first entry with a key of at least `key`, or the run's count. */
+static uint32_t lower_bound(struct correlation *c, const struct correlation_run *run, uint64_t key)
 {
     uint32_t low = 0;
-    int error = 0;
     for (uint32_t high = run ? run->count : c->aside_count; low < high;) {
         uint32_t middle = low + (high - low) / 2;
-        const struct correlated_call *e = correlation_entry_at(c, run, middle, false, &error);
-        if (!e)
-            return error;
+        const struct correlated_call *e = correlation_entry_at(c, run, middle, false);
         if (correlation_key_of(e->process, e->id) < key)
             low = middle + 1;
         else
@@ -188,22 +185,18 @@ static int64_t lower_bound(struct correlation *c, const struct correlation_run *
     return low;
 }
 
-/* The best match among stored calls, newest first; NULL: none, or an error. */
-static struct correlated_call *find_old(struct correlation *c, uint64_t key, int *error)
+/* The best match among stored calls, newest first; NULL: none. */
+static struct correlated_call *find_old(struct correlation *c, uint64_t key)
 {
     for (uint32_t i = c->run_count + 1; i-- > 0;) {
         const struct correlation_run *run = i < c->run_count ? &c->runs[i] : NULL;
         uint32_t count = run ? run->count : c->aside_count;
         if (run && (key < run->first_key || key > run->last_key))
             continue;
-        int64_t first = lower_bound(c, run, key);
-        if (first < 0) {
-            *error = (int)first;
-            return NULL;
-        }
+        uint32_t first = lower_bound(c, run, key);
         struct correlated_call *e =
-            first < count ? correlation_entry_at(c, run, (uint32_t)first, true, error) : NULL;
-        if (*error < 0 || (e && correlation_key_of(e->process, e->id) == key))
+            first < count ? correlation_entry_at(c, run, first, true) : NULL;
+        if (e && correlation_key_of(e->process, e->id) == key)
             return e;
     }
     return NULL;
@@ -213,12 +206,11 @@ __attribute__((noinline)) int correlation_find_among(struct correlation *c, uint
                                                      uint32_t id, unsigned marks,
                                                      struct correlated_call *found)
 {
-    int error = 0;
     for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
         struct correlated_call *e =
-            find_young(c, process, id) ?: find_old(c, correlation_key_of(process, id), &error);
+            find_young(c, process, id) ?: find_old(c, correlation_key_of(process, id));
         if (!e)
-            return error;
+            return 0;
         *found = *e;
         if (!(e->flags & CORRELATION_LINK)) {
             e->flags |= (uint16_t)marks;
@@ -266,7 +258,6 @@ static void count_missing(const struct correlation_losses *l, const struct corre
 int correlation_missing(struct correlation *c, const struct correlation_losses *l, uint64_t *count,
                         uint64_t *pending)
 {
-    int error = 0;
     *count = *pending = 0;
     for (uint32_t r = 0; r <= c->run_count; r++) {
         const struct correlation_run *run = r < c->run_count ? &c->runs[r] : NULL;
@@ -274,13 +265,8 @@ int correlation_missing(struct correlation *c, const struct correlation_losses *
         if (run && (run->first_key >> 32 > l->process || run->last_key >> 32 < l->process))
             continue;
         /* A run has calls of all processes: visit only those of this one. */
-        int64_t first = lower_bound(c, run, correlation_key_of(l->process, 0));
-        if (first < 0)
-            return (int)first;
-        for (uint32_t i = (uint32_t)first; i < end; i++) {
-            const struct correlated_call *e = correlation_entry_at(c, run, i, false, &error);
-            if (!e)
-                return error;
+        for (uint32_t i = lower_bound(c, run, correlation_key_of(l->process, 0)); i < end; i++) {
+            const struct correlated_call *e = correlation_entry_at(c, run, i, false);
             if (e->process != l->process)
                 break;
             count_missing(l, e, count, pending);

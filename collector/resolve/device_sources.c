@@ -28,12 +28,9 @@ static struct device_source *device_sources_add(struct device_sources *d, const 
 {
     struct device_source *source = calloc(1, sizeof *source);
     const struct key key = device_sources_key_of(e);
-    uint32_t number;
-    if (!source || KEY_MAP_ITEM(&d->places, key, d->list, d->count, DEVICE_SOURCES_MAX, &source,
-                                &number) < 0) {
-        free(source);
+    if (!source)
         return NULL;
-    }
+    uint32_t number = KEY_MAP_ITEM(&d->places, key, d->list, d->count, DEVICE_SOURCES_MAX, &source);
     source->process = e->process;
     source->place = number - 1;
     return source;

@@ -101,7 +101,7 @@ int collective_of(const struct slice *s, struct collective *what)
     int error = 0;
     *what = (struct collective){0};
     const struct span_node *call =
-        s->is_called ? survey_innermost(survey, &s->call, SPAN_LIBRARY, &error) : NULL;
+        s->is_called ? survey_innermost(survey, &s->call, SPAN_LIBRARY) : NULL;
     if (call && call->message.communicator) {
         const struct communicator *c =
             &s->walk->kinds.communicators[call->message.communicator - 1];
@@ -110,7 +110,7 @@ int collective_of(const struct slice *s, struct collective *what)
                                     call->message.is_rooted};
     }
     const struct span_node *range = error == 0 && !what->communicator && s->is_called
-                                        ? survey_innermost(survey, &s->call, SPAN_RANGE, &error)
+                                        ? survey_innermost(survey, &s->call, SPAN_RANGE)
                                         : NULL;
     if (range)
         *what = (struct collective){.communicator = range->communicator};
@@ -231,10 +231,7 @@ static int event_walk_run(struct pass *p, const struct process *only)
         more = event_walk_finish(p, only);
     int number = errno;
     progress_clear(w->rec->progress);
-    if (more == GPUPROF_SPOOL)
-        message("cannot write a temporary file in %s, for data beyond the memory limit: %s%s",
-                file_unnamed_folder(), strerror(number), aside_advice(number));
-    else if (more < 0)
+    if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
     timeline_free(p->timeline);

@@ -193,7 +193,7 @@ static __attribute__((noinline)) int count_node(struct graph_origins *g, const s
     key.c = made.node;
     uint32_t place = 0;
     if (error == 0)
-        error = KEY_MAP_ITEM(&g->keys, key, g->nodes, g->node_count, UINT32_MAX, &made, &place);
+        place = KEY_MAP_ITEM(&g->keys, key, g->nodes, g->node_count, UINT32_MAX, &made);
     if (error < 0 || !place)
         return error;
     struct graph_node *node = &g->nodes[place - 1];

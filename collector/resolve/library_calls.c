@@ -90,11 +90,10 @@ static int learn_communicator(struct library_kinds *k, const struct event *e)
     uint32_t ranks = (uint32_t)record_arg(r, COMMUNICATOR_RANKS);
     struct key id = {record_arg(r, COMMUNICATOR_ID), ranks, 0};
     struct communicator made = {id.a, ranks};
-    uint32_t number;
-    int error = KEY_MAP_ITEM(&k->communicator_ids, id, k->communicators, k->communicator_count,
-                             COMMUNICATORS_MAX, &made, &number);
-    if (error < 0 || !number)
-        return error;
+    uint32_t number = KEY_MAP_ITEM(&k->communicator_ids, id, k->communicators,
+                                   k->communicator_count, COMMUNICATORS_MAX, &made);
+    if (!number)
+        return 0;
     struct key handle = {e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0};
     return key_map_set(&k->handles, handle, number) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0;
 }

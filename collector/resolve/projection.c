@@ -71,34 +71,32 @@ static int projection_find(struct projections *s, struct process *process, uint6
 /* ---- ranges around a call -------------------------------------------------------------------- */
 
 /* The next range or label from *number, which advances past it. */
-static const struct span_node *
-next_around(struct projections *s, const struct correlated_call *call, uint32_t *number, int *error)
+static const struct span_node *next_around(struct projections *s,
+                                           const struct correlated_call *call, uint32_t *number)
 {
     const unsigned types = SPANS_OF(SPAN_RANGE) | SPANS_OF(SPAN_OP);
     const struct span_node *node;
     do
-        node = survey_span(s->survey, call, types, number, false, error);
+        node = survey_span(s->survey, call, types, number, false);
     while (node && node->type == SPAN_OP && node->scope != OP_SCOPE_LABEL);
     return node;
 }
 
-/* Writes the ranges and labels around the call, outermost first. Returns their count, or an error.
- */
-static int ranges_around(struct projections *s, const struct correlated_call *call,
-                         struct projected_range *around, uint64_t *valid_until_ns)
+/* Writes the ranges and labels around the call, outermost first. Returns their count. */
+static uint32_t ranges_around(struct projections *s, const struct correlated_call *call,
+                              struct projected_range *around, uint64_t *valid_until_ns)
 {
     struct projected_range found[PROJECTION_DEPTH_MAX];
     uint32_t number = call->span, count = 0;
     const struct span_node *node;
-    int error = 0;
     *valid_until_ns = UINT64_MAX;
-    while (count < PROJECTION_DEPTH_MAX && (node = next_around(s, call, &number, &error))) {
+    while (count < PROJECTION_DEPTH_MAX && (node = next_around(s, call, &number))) {
         *valid_until_ns = min_of(*valid_until_ns, node->end_ns);
         found[count++] = (struct projected_range){.sequence = node->number, .text = node->text};
     }
     for (uint32_t i = 0; i < count; i++)
         around[i] = found[count - 1 - i];
-    return error < 0 ? error : (int)count;
+    return count;
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -110,18 +108,15 @@ static int projection_change(struct projections *s, struct projection *p, uint64
 {
     struct projected_range around[PROJECTION_DEPTH_MAX];
     uint32_t same = 0;
-    int count = ranges_around(s, call, around, &p->valid_until_ns);
+    uint32_t count = ranges_around(s, call, around, &p->valid_until_ns);
     int error = 0;
-    if (count < 0)
-        return count;
-    while (same < p->count && same < (uint32_t)count &&
-           p->open[same].sequence == around[same].sequence)
+    while (same < p->count && same < count && p->open[same].sequence == around[same].sequence)
         same++;
     while (p->count > same && error == 0)
         error = close_innermost(s, p, begin_ns);
     if (begin_ns < p->free_from_ns)
         begin_ns = p->free_from_ns;
-    for (uint32_t i = same; i < (uint32_t)count; i++) {
+    for (uint32_t i = same; i < count; i++) {
         if (i > 0 && begin_ns <= p->open[i - 1].begin_ns)
             begin_ns = p->open[i - 1].begin_ns + 1;
         p->open[i] = around[i];
@@ -144,7 +139,7 @@ int projections_add(struct projections *s, struct process *process, uint64_t dev
     if (!call)
         return 0;
     uint32_t number = call->span;
-    const struct span_node *node = next_around(s, call, &number, &error);
+    const struct span_node *node = next_around(s, call, &number);
     uint32_t innermost = node ? node->number : 0;
     if (error == 0)
         error = projection_find(s, process, device, stream, call->thread, innermost, &p);

@@ -71,11 +71,8 @@ static inline void put_times(struct rows *rows, uint32_t at, enum row_type type,
 static int name_number(struct resolver *r, struct key key, const struct kernel_name *name,
                        uint64_t *number)
 {
-    uint32_t found;
-    int error =
-        KEY_MAP_ITEM(&r->name_numbers, key, r->names, r->name_count, UINT32_MAX, &name, &found);
-    *number = found;
-    return error;
+    *number = KEY_MAP_ITEM(&r->name_numbers, key, r->names, r->name_count, UINT32_MAX, &name);
+    return 0;
 }
 
 /* The number of a kernel's name; without a name, it is called by its number. */

@@ -235,8 +235,7 @@ static int stack_costs_take_work(void *context, const struct slice *slice)
         row.stack = call->stack;
         row.thread = s->split_threads ? call->thread : 0;
         row.function = call->function;
-        const struct span_node *range =
-            survey_innermost(&s->walk->survey, call, SPAN_RANGE, &error);
+        const struct span_node *range = survey_innermost(&s->walk->survey, call, SPAN_RANGE);
         row.range = range ? range->text : NULL;
         if (s->split_work)
             describe_work(&row, e->record);

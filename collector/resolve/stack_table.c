@@ -78,7 +78,6 @@ static bool take_module(struct stack_table *t, struct key key, const struct reco
     uint32_t bytes = stack_record_first_bytes(r) + 1;
     uint32_t id_bytes = is_build_id(r->bytes, bytes - 1) ? bytes - 1 : 0;
     struct stack_module m = {.process = (uint32_t)key.a};
-    uint32_t number;
     char stand_in[2 * BUILD_ID_MAX + 16];
     const uint8_t *path = r->bytes + bytes;
     size_t path_bytes = r->byte_count - bytes;
@@ -90,8 +89,7 @@ static bool take_module(struct stack_table *t, struct key key, const struct reco
     m.path = kernel_name_intern(&t->texts, path, path_bytes);
     if (id_bytes)
         m.build_id = kernel_name_intern(&t->texts, r->bytes, id_bytes);
-    KEY_MAP_ITEM(&t->modules_of, key, t->modules, t->module_count, UINT32_MAX, &m, &number);
-    return number > 0;
+    return KEY_MAP_ITEM(&t->modules_of, key, t->modules, t->module_count, UINT32_MAX, &m) > 0;
 }
 
 static bool take_place(struct stack_table *t, struct key key, const struct record *r)
@@ -99,12 +97,10 @@ static bool take_place(struct stack_table *t, struct key key, const struct recor
     uint32_t file_bytes = stack_record_first_bytes(r);
     uint64_t line = record_arg(r, PYTHON_LINE);
     struct stack_place p = {.line = line <= INT32_MAX ? (uint32_t)line : 0};
-    uint32_t number;
     p.file = kernel_name_intern(&t->texts, r->bytes, file_bytes);
     p.function =
         kernel_name_intern(&t->texts, r->bytes + file_bytes + 1, r->byte_count - file_bytes - 1);
-    KEY_MAP_ITEM(&t->places_of, key, t->places, t->place_count, UINT32_MAX, &p, &number);
-    return number > 0;
+    return KEY_MAP_ITEM(&t->places_of, key, t->places, t->place_count, UINT32_MAX, &p) > 0;
 }
 
 static const struct number_kind frame_kind_of = NUMBER_KEY(struct stack_frame, process);
@@ -133,7 +129,7 @@ static bool stack_table_take_stack(struct stack_table *t, struct key key, const 
                                    .count = count,
                                    .flags = (uint32_t)record_arg(r, STACK_FLAGS),
                                    .process = (uint32_t)key.a};
-    KEY_MAP_ITEM(&t->stacks_of, key, t->stacks, t->stack_count, UINT32_MAX, &stack, &frame);
+    KEY_MAP_ITEM(&t->stacks_of, key, t->stacks, t->stack_count, UINT32_MAX, &stack);
     return true;
 }
 

@@ -18,31 +18,27 @@ _Static_assert(FUNCTIONS_MAX - 1 <= UINT16_MAX, "a call keeps its function's ind
  * requests, are each around the next one; without this, each GPU record would go back to the first.
  * The result was open when this span began, so this visits SPANS_DEPTH_MAX at most.
  */
-static int find_outliving(struct survey *s, uint32_t parent, uint64_t end_ns, uint32_t *found)
+static uint32_t find_outliving(struct survey *s, uint32_t parent, uint64_t end_ns)
 {
-    int error = 0;
-    for (*found = parent; *found;) {
-        const struct span_node *node = spool_at(&s->nodes, *found - 1u, false, &error);
-        if (!node || node->end_ns > end_ns)
+    uint32_t found = parent;
+    while (found) {
+        const struct span_node *node = spool_at(&s->nodes, found - 1u, false);
+        if (node->end_ns > end_ns)
             break;
-        *found = node->outlived_by;
+        found = node->outlived_by;
     }
-    return error;
+    return found;
 }
 
-int survey_take_end(struct survey *s, const struct host_span *span)
+void survey_take_end(struct survey *s, const struct host_span *span)
 {
-    int error = 0;
-    uint32_t outlived_by;
-    struct span_node *node = span->node ? spool_at(&s->nodes, span->node - 1u, true, &error) : NULL;
-    if (!node)
-        return error;
+    if (!span->node)
+        return;
+    struct span_node *node = spool_at(&s->nodes, span->node - 1u, true);
     node->end_ns = span->end_ns;
-    error = find_outliving(s, node->parent, span->end_ns, &outlived_by);
-    node = error < 0 ? NULL : spool_at(&s->nodes, span->node - 1u, true, &error);
-    if (node)
-        node->outlived_by = outlived_by;
-    return error;
+    uint32_t outlived_by = find_outliving(s, node->parent, span->end_ns);
+    node = spool_at(&s->nodes, span->node - 1u, true);
+    node->outlived_by = outlived_by;
 }
 
 /* Whether work launched in that call belongs to the calls of its group. */
@@ -203,9 +199,8 @@ int survey_take_call(struct survey *s, struct spans *spans, const struct event *
 int survey_add_device(struct survey *s, const struct surveyed_device *device)
 {
     struct key key = {device->process, device->limits.device, 0};
-    uint32_t number;
-    return KEY_MAP_ITEM(&s->indexes, key, s->devices, s->device_count, SURVEY_DEVICES_MAX, device,
-                        &number);
+    KEY_MAP_ITEM(&s->indexes, key, s->devices, s->device_count, SURVEY_DEVICES_MAX, device);
+    return 0;
 }
 
 static int survey_take_device(struct survey *s, const struct event *e)
@@ -339,12 +334,10 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 }
 
 struct span_node *survey_span(struct survey *s, const struct correlated_call *call, unsigned types,
-                              uint32_t *number, bool change, int *error)
+                              uint32_t *number, bool change)
 {
     while (*number) {
-        struct span_node *node = spool_at(&s->nodes, *number - 1u, change, error);
-        if (!node)
-            return NULL;
+        struct span_node *node = spool_at(&s->nodes, *number - 1u, change);
         bool is_over =
             node->end_ns <= call->begin_ns; /* if spans cross, the outer one ends first */
         *number = is_over ? node->outlived_by : node->parent;
@@ -360,7 +353,7 @@ __attribute__((noinline)) int survey_project(struct survey *s, const struct corr
     int error = 0;
     uint32_t number = s->has_ranges ? call->span : 0;
     struct span_node *node;
-    while ((node = survey_span(s, call, SPANS_OF(SPAN_RANGE), &number, true, &error))) {
+    while ((node = survey_span(s, call, SPANS_OF(SPAN_RANGE), &number, true))) {
         if (node->work_begin_ns > begin_ns)
             node->work_begin_ns = begin_ns;
         if (node->work_end_ns < end_ns)

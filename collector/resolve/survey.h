@@ -103,7 +103,7 @@ void survey_begin(struct survey *s, const struct process *only);
  * survey_take_end: a span that ended. survey_take: any other record. Return 0 or an error.
  */
 int survey_take_call(struct survey *s, struct spans *spans, const struct event *e);
-int survey_take_end(struct survey *s, const struct host_span *span);
+void survey_take_end(struct survey *s, const struct host_span *span);
 
 /* Numbers the spans that are open on the thread; *innermost is the last number, or 0. Returns 0 or
  * an error. */
@@ -144,28 +144,25 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 /*
  * Iterates over the spans of these types (SPANS_OF) that were open when a call began, innermost
  * first. *number starts as call->span and is advanced. The result is a view until the next call;
- * `change` allows writing to it. NULL: no more, or an error in *error, which the caller sets to 0
- * first.
+ * `change` allows writing to it. NULL: no more.
  */
 struct span_node *survey_span(struct survey *s, const struct correlated_call *call, unsigned types,
-                              uint32_t *number, bool change, int *error);
+                              uint32_t *number, bool change);
 
 /* The innermost one of that type, in the same way. */
-static inline const struct span_node *survey_innermost(struct survey *s,
-                                                       const struct correlated_call *call,
-                                                       enum span_type type, int *error)
+static inline const struct span_node *
+survey_innermost(struct survey *s, const struct correlated_call *call, enum span_type type)
 {
     uint32_t number = call->span;
-    return number ? survey_span(s, call, SPANS_OF(type), &number, false, error) : NULL;
+    return number ? survey_span(s, call, SPANS_OF(type), &number, false) : NULL;
 }
 
 /* The innermost operator that does work, in the same way. */
 static inline const struct span_node *survey_op(struct survey *s,
-                                                const struct correlated_call *call, int *error)
+                                                const struct correlated_call *call)
 {
     for (uint32_t number = call->span; number;) {
-        const struct span_node *node =
-            survey_span(s, call, SPANS_OF(SPAN_OP), &number, false, error);
+        const struct span_node *node = survey_span(s, call, SPANS_OF(SPAN_OP), &number, false);
         if (!node || op_scope_works(node->scope))
             return node;
     }

@@ -326,7 +326,7 @@ static uint32_t add_object(struct symbols *s, const struct stack_module *m)
     struct object made = {.path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
     uint32_t object = 0;
     if (m->path)
-        KEY_MAP_ITEM(&s->object_of, key, s->objects, s->object_count, UINT32_MAX, &made, &object);
+        object = KEY_MAP_ITEM(&s->object_of, key, s->objects, s->object_count, UINT32_MAX, &made);
     return object;
 }
 

@@ -263,7 +263,7 @@ static int take_span(const struct pass *p, struct slice *s)
         int change = spans_take(&w->spans, &s->event, names, &s->span);
         int error = change < 0 ? change : 0;
         if (p->ties && (change == SPAN_CLOSED || change == SPAN_LOST))
-            error = survey_take_end(&w->survey, s->span);
+            survey_take_end(&w->survey, s->span);
         s->change = change > 0 && is_shown(s->span) ? (enum span_change)change : SPAN_SAME;
         if (error == 0 && s->change == SPAN_LOST)
             error = pass_report(p, s);

@@ -84,11 +84,9 @@ static char *chrome_gpu_put_head(struct trace_writer *w, const struct gpu_slice 
 static uint32_t external_id(struct trace_writer *w, const struct slice *s)
 {
     struct survey *survey = w->scope.survey;
-    int error = 0;
-    const struct span_node *node = s->is_called ? survey_op(survey, &s->call, &error) : NULL;
-    if (!node && s->is_called && error == 0)
-        node = survey_innermost(survey, &s->call, SPAN_RANGE, &error);
-    (void)chrome_ok(w, error);
+    const struct span_node *node = s->is_called ? survey_op(survey, &s->call) : NULL;
+    if (!node && s->is_called)
+        node = survey_innermost(survey, &s->call, SPAN_RANGE);
     return node ? node->number : 0;
 }
 
@@ -224,7 +222,7 @@ static const struct kernel_name *launched_by(struct trace_writer *w, const struc
 {
     int error = 0;
     const struct span_node *node =
-        s->is_called ? survey_innermost(w->scope.survey, &s->call, SPAN_LIBRARY, &error) : NULL;
+        s->is_called ? survey_innermost(w->scope.survey, &s->call, SPAN_LIBRARY) : NULL;
     const struct kernel_name *text =
         node ? library_kind_text(&w->walk->kinds, node->kind, &error) : NULL;
     (void)chrome_ok(w, error);

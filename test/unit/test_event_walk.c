@@ -380,8 +380,7 @@ static int tie_op(void *context, const struct slice *s)
     if (s->event.record->type != RECORD_KERNEL || !s->is_called)
         return 0;
     uint32_t *in = l->in[record_arg(s->event.record, KERNEL_GRAPH)];
-    while (
-        (node = survey_span(&s->walk->survey, &s->call, SPANS_OF(SPAN_OP), &number, false, &error)))
+    while ((node = survey_span(&s->walk->survey, &s->call, SPANS_OF(SPAN_OP), &number, false)))
         *in++ = node->number;
     return error;
 }
