@@ -293,7 +293,8 @@ def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
     result = run_collector(verb, data, "-o", made, env={**os.environ, "TMPDIR": "missing"})
     assert (result.returncode, result.stdout, result.stderr) == (
         1, "",
-        "gpuprof: cannot write a temporary file in missing: No such file or directory; set TMPDIR to another folder\n")
+        "gpuprof: cannot write a temporary file in missing: No such file or directory; set TMPDIR to "
+        "another folder\n")
     assert list(tmp_path.iterdir()) == [data]
 
 
