@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of sums of a report. One file of this folder declares each; analyses.def has a row for
- * it. query/sums.h explains the declaration.
+ * The tables of sums of a report (report_make.c). One file of this folder declares each;
+ * analyses.def has a row for it. query/sums.h explains the declaration.
  */
 #ifndef GPUPROF_COLLECTOR_ANALYSES_H
 #define GPUPROF_COLLECTOR_ANALYSES_H
@@ -17,26 +17,13 @@ enum sums_table {
 #define ANALYSIS(info) extern const struct sums_info info;
 #include "analyse/analyses.def"
 
-/* Before the walk: initialises those of `sums` (ANALYSES_COUNT) that fit `by`. Skips tables made of
- * parts in `leaves` (enum report_part), and those without a bit in `only` unless it is 0. Skipped
- * ones keep `info` NULL. `groups`: see struct sums. */
-void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, bool groups,
-                    unsigned leaves, uint64_t only, uint64_t *histogram_rows);
-
 /* Are all tables of these bits (of enum sums_table) made of resolved events only? False for no
  * bits. analyses_find returns the place of the table, ANALYSES_COUNT if it is none of these. */
 bool analyses_are_of_rows(uint64_t tables);
 unsigned analyses_find(const struct table_info *table);
 
-/* Registers the tables that read resolved events with the resolver. Appends those with a consumer
- * of their own to `consumers`, at *count. */
-void analyses_consumers(struct sums *sums, struct resolver *resolver, struct consumer *consumers,
-                        unsigned *count);
-
 /* Drops the tables that are made of the parts in `leaves` (enum report_part). */
 void analyses_leave(struct sums *sums, unsigned leaves);
-
-void analyses_release(struct sums *sums);
 
 /* The name of a failure's error, "cudaErrorMemoryAllocation"; it may be in `text`. (failures.c) */
 #define FAILURES_MAX       4096

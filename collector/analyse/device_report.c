@@ -259,15 +259,15 @@ static int device_report_analysis_begin(struct report *r)
 {
     *r->devices = (struct device_report){
         .walk = &r->walk, .idle = r->idle, .is_refused = r->request.refused & PART_COUNTERS};
+    report_hear(r, device_report_consumer(r->devices));
     return 0;
 }
 
-ANALYSIS_HEARS(device_report_consumers, device_report_consumer(r->devices))
 ANALYSIS_FREES(device_report_analysis_release, device_report_release(r->devices))
 
-const struct analysis devices_analysis = {
-    ANALYSIS_STATE(devices), .uses = USE_PARTS, .begin = device_report_analysis_begin,
-    .consumers = device_report_consumers, .release = device_report_analysis_release};
+const struct analysis devices_analysis = {ANALYSIS_STATE(devices), .uses = USE_PARTS,
+                                          .begin = device_report_analysis_begin,
+                                          .release = device_report_analysis_release};
 
 /* ---- values in an interval ------------------------------------------------------------------- */
 

@@ -13,12 +13,6 @@
 
 #define GAPS_MAX 0.1 /* most time between steps, as a share: then the mean is one of the steps */
 
-static int energy_report_analysis_begin(struct report *r)
-{
-    r->energy->devices = r->devices;
-    return 0;
-}
-
 static void energy_report_analysis_release(struct report *r)
 {
     free(r->energy->windows);
@@ -44,13 +38,14 @@ static int energy_report_take(void *context, const struct slice *s)
     return ARRAY_PUSH(e->windows, e->window_count, &window);
 }
 
-static unsigned energy_report_consumers(struct report *r, struct consumer *list)
+static int energy_report_analysis_begin(struct report *r)
 {
-    *list = (struct consumer){.context = r->energy,
-                              .needs = WALK_SPANS,
-                              .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
-                              .take = energy_report_take};
-    return 1;
+    r->energy->devices = r->devices;
+    report_hear(r, (struct consumer){.context = r->energy,
+                                     .needs = WALK_SPANS,
+                                     .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+                                     .take = energy_report_take});
+    return 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -174,12 +169,9 @@ static int energy_report_analysis_end(struct report *r)
     return 0;
 }
 
-const struct analysis energy_analysis = {ANALYSIS_STATE(energy),
-                                         .uses = USE_PARTS,
-                                         .begin = energy_report_analysis_begin,
-                                         .consumers = energy_report_consumers,
-                                         .end = energy_report_analysis_end,
-                                         .release = energy_report_analysis_release};
+const struct analysis energy_analysis = {
+    ANALYSIS_STATE(energy), .uses = USE_PARTS, .begin = energy_report_analysis_begin,
+    .end = energy_report_analysis_end, .release = energy_report_analysis_release};
 
 /* ---- the table ------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include "api/api.h"
 #include "api/api_error.h"
-#include "error.h"
+#include "base/memory.h"
 #include "read/process.h"
 
 enum { FUNCTION, DOMAIN, RESULT };
@@ -32,10 +32,7 @@ static int failures_take(struct sums *s, const struct function *f, int32_t resul
                          uint64_t ended_ns)
 {
     char title[1200];
-    uint64_t function = sums_function(s, f);
-    struct sums_row *row = function ? sums_row(s, function, f->domain, (uint64_t)result) : NULL;
-    if (!row)
-        return GPUPROF_NO_MEMORY;
+    struct sums_row *row = sums_row(s, sums_function(s, f), f->domain, (uint64_t)result);
     if (!row->values[COUNT]) {
         row->values[FIRST] = first_ns;
         row->values[PROCESS] = p->index;
@@ -89,7 +86,7 @@ static void failures_fill(const struct table *t, const struct sums_row *row, str
     char error[FAILURE_TEXT_BYTES];
     cells[NAME] = cell_printf(t->format == FORMAT_TEXT ? "%s of %s, in %s" : "%s of %.400s",
                               failure_name(row, error), name ? name : "?", title ? title : "?");
-    cells[ERROR] = cell_owned(strdup(error));
+    cells[ERROR] = cell_owned(memory_text(error));
 }
 
 static const struct column columns[] = {

@@ -24,16 +24,12 @@ static int findings_analysis_begin(struct report *r)
     *f = (struct findings){.walk = &r->walk, .idle = r->idle, .next = &r->next};
     f->work.count_max = (uint32_t)min_of(most, EVIDENCE_MAX);
     f->gpu = finding_gpu_create(&r->walk, r->idle, &f->work);
+    if (r->idle)
+        report_hear(r, (struct consumer){.context = f->gpu,
+                                         .needs = WALK_WORK | WALK_SPANS | WALK_STACKS,
+                                         .take_work = finding_gpu_take,
+                                         .end = finding_gpu_end});
     return 0;
-}
-
-static unsigned findings_analysis_consumers(struct report *r, struct consumer *list)
-{
-    *list = (struct consumer){.context = r->findings->gpu,
-                              .needs = WALK_WORK | WALK_SPANS | WALK_STACKS,
-                              .take_work = finding_gpu_take,
-                              .end = finding_gpu_end};
-    return r->idle ? 1 : 0;
 }
 
 static int findings_analysis_end(struct report *r)
@@ -66,9 +62,8 @@ static void findings_analysis_release(struct report *r)
 }
 
 const struct analysis findings_analysis = {
-    ANALYSIS_STATE(findings),         .uses = USE_PARTS,
-    .begin = findings_analysis_begin, .consumers = findings_analysis_consumers,
-    .end = findings_analysis_end,     .release = findings_analysis_release};
+    ANALYSIS_STATE(findings), .uses = USE_PARTS, .begin = findings_analysis_begin,
+    .end = findings_analysis_end, .release = findings_analysis_release};
 
 /* "rank 0 waits at WHERE; COLLECTIVES": the rank that waits is not the late one. The caller frees
  * it; NULL: no memory. */
@@ -221,12 +216,10 @@ void findings_sort(struct findings *f)
 static int name_places(struct findings *f, const struct open_call *hung, const char *symbol_folder)
 {
     struct place_lines *lines = &f->idle->lines;
-    int error =
-        hung ? place_lines_add(lines, hung->process->index, hung->reported.stack, false) : 0;
-    if (error == 0)
-        error = finding_gpu_want(f->gpu);
-    if (error == 0)
-        error = idle_name(f->idle, symbol_folder);
+    if (hung)
+        place_lines_add(lines, hung->process->index, hung->reported.stack, false);
+    finding_gpu_want(f->gpu);
+    int error = idle_name(f->idle, symbol_folder);
     return error < 0 ? error : finding_gpu_name(f->gpu);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feeds the tables of sums (analyses.def) about devices and ranges: kernels, copies, graphs,
+ * The tables of sums (analyses.def) about devices and ranges: kernels, copies, graphs,
  * synchronisations, launches, ranges, overheads, device use. Names and order are those of `nsys
  * stats`. Busy times are unions of slices, updated event by event. The time in which copies overlap
  * kernels follows from the unions of kernels, copies and both. Memory grows with the rows, not with
@@ -11,9 +11,6 @@
 
 #include "analyse/analyses.h"
 #include "resolve/event_walk.h"
-
-struct gpu_report;
-struct report;
 
 /* Extra values of some tables of times (sums_from). */
 enum { KERNEL_MAKER = SUMS_OWN, KERNEL_MAKER_FUNCTION, KERNEL_MAKER_TEXT, KERNEL_VALUES };
@@ -42,5 +39,13 @@ enum kernel_maker {
 
 /* Joins the makers in a kernel's values: the more general one. */
 void gpu_join_makers(uint64_t *to, const uint64_t *from);
+
+/* The functions of struct sums_info that make the rows. (gpu_report.c) */
+int launches_take(void *context, const struct rows *rows);
+int uses_take(void *context, const struct rows *rows);
+int uses_end(void *context);
+int ranges_take(void *context, const struct slice *s);
+int projected_take(void *context, const struct slice *s);
+int projected_end(void *context);
 
 #endif

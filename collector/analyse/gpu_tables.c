@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables that gpu_report.c feeds, with the names of `nsys stats` where it has them. */
+/* The tables of devices and ranges, with the names of `nsys stats` where it has them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,27 +191,10 @@ static const char *range_name(const struct sums *s, const struct sums_row *row, 
 /* Puts a range's domain into its name in the text, as nsys does. */
 static void fill_range(const struct table *t, const struct sums_row *row, struct cell *cells)
 {
-    const struct sums *s = t->source;
     const char *domain = cells[RANGE_DOMAIN].text;
-    (void)s, (void)row;
+    (void)row;
     if (t->format == FORMAT_TEXT && domain)
         cells[NAME] = cell_printf("%s:%s", domain, cells[NAME].text);
-}
-
-static struct sums_row *range_row(struct sums *s, struct key key)
-{
-    return range_rows_get(s->owner, (const void *)(uintptr_t)key.a, (const void *)(uintptr_t)key.b);
-}
-
-static int complete_ranges(struct sums *s)
-{
-    return range_rows_complete(s->owner);
-}
-
-static void say_groups(const struct table *t, FILE *out)
-{
-    if (((const struct sums *)t->source)->whole[RANGE_GROUPS])
-        range_rows_say(out);
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -266,14 +249,14 @@ static void say_memory(const struct table *t, FILE *out)
     SUMS_TABLE, .name = key_, .key = key_, .title = title_, .columns = columns_,                   \
                 .column_count = COLUMNS
 #define VALUES                  JOIN_ADD, JOIN_ADD, JOIN_LEAST, JOIN_MOST, JOIN_ADD
-#define BY_READER               .rows.tables = 1u << ROWS_WORK /* fed by gpu_report.c */
 #define FROM(table_, type, ...) .from = {1u << (type), table_, __VA_ARGS__}
 #define OF_TIMES                                                                                   \
     .rows_max = SUMS_ROWS_MAX, .has_durations = true, .is_left_out = true, .order = SUMS_TOTAL
 #define OF_KINDS OF_TIMES, .keys = {KEY_NUMBER}, .values = {VALUES}
 #define OF_RANGES                                                                                  \
     OF_TIMES, .keys = {KEY_TEXT, KEY_TEXT}, .values = {VALUES, JOIN_ADD}, .name = range_name,      \
-              .fill = fill_range, .row = range_row, .complete = complete_ranges
+              .marks = RANGE_GROUPS, .fill = fill_range, .row = range_row,                         \
+              .complete = range_rows_complete
 #define OF_DEVICES                                                                                 \
     .keys = {KEY_PROCESS, KEY_NUMBER, KEY_NUMBER}, .is_left_out = true, .order = SUMS_BY_KEYS
 /* Shows 16 devices: each has up to six rows, or two. */
@@ -314,19 +297,27 @@ const struct sums_info syncs_sums = {
     .table = {TABLE("cuda_sync_sum", "synchronizations", times), .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info launches_sums = {
-    OF_KINDS, BY_READER, .parts = REPORT_WORK | REPORT_CORRELATED, .number_name = launch_name,
+    OF_KINDS, .parts = REPORT_WORK | REPORT_CORRELATED, .number_name = launch_name,
+    .rows = {.tables = 1u << ROWS_WORK, .ties = true, .take = launches_take},
     .table = {TABLE("cuda_kern_exec_sum", "time from launch to kernel", launches),
               .text = {BLANK, TEXT_NUMBERS}}};
 
 const struct sums_info ranges_sums = {
     OF_RANGES, .parts = REPORT_WORK,
+    .consumer = {.needs = WALK_SPANS,
+                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+                 .take = ranges_take},
     .table = {TABLE("nvtx_sum", "ranges (host)", ranges), .place = PLACE_RANGES,
-              .text = {BLANK, TEXT_NUMBERS}, .text_behind = say_groups}};
+              .text = {BLANK, TEXT_NUMBERS}, .text_behind = range_rows_say}};
 
 const struct sums_info projections_sums = {
     OF_RANGES, .parts = REPORT_WORK | REPORT_CORRELATED,
+    .consumer = {.needs = WALK_SPANS | WALK_WORK,
+                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
+                 .take_work = projected_take,
+                 .end = projected_end},
     .table = {TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", ranges),
-              .text = {BLANK, TEXT_NUMBERS}, .text_behind = say_groups}};
+              .text = {BLANK, TEXT_NUMBERS}, .text_behind = range_rows_say}};
 
 const struct sums_info overheads_sums = {
     OF_KINDS, FROM(ROWS_OTHERS, ROW_OVERHEAD, ROW_KIND), .parts = REPORT_WORK,
@@ -334,14 +325,15 @@ const struct sums_info overheads_sums = {
     .table = {TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
               .text = {SHARE, TEXT_NUMBERS}}};
 
-const struct sums_info gpu_use_sums = {OF_DEVICES,
-                                       BY_READER,
-                                       .rows_max = GPU_USES * 4096,
-                                       .values = {JOIN_MOST, JOIN_ADD, JOIN_ADD},
-                                       .parts = REPORT_WORK | REPORT_USE,
-                                       .fill = fill_use,
-                                       .table = {TABLE("gpu_time_util", "GPU utilization", uses),
-                                                 .text = {PART, TOTAL}, .is_bare = true, FEW(6)}};
+const struct sums_info gpu_use_sums = {
+    OF_DEVICES,
+    .rows = {.tables = 1u << ROWS_WORK, .take = uses_take, .end = uses_end},
+    .rows_max = GPU_USES * 4096,
+    .values = {JOIN_MOST, JOIN_ADD, JOIN_ADD},
+    .parts = REPORT_WORK | REPORT_USE,
+    .fill = fill_use,
+    .table = {TABLE("gpu_time_util", "GPU utilization", uses), .text = {PART, TOTAL},
+              .is_bare = true, FEW(6)}};
 
 const struct sums_info gpu_memory_sums = {
     OF_DEVICES, .values = {JOIN_MOST}, .parts = REPORT_MEMORY, .fill = fill_peak,

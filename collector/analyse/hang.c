@@ -6,8 +6,8 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "read/process.h"
 #include "record/gpu_record.h"
 
@@ -64,8 +64,6 @@ static char *call_text(const struct open_call *c)
     char title[1200];
     struct new_text text;
     FILE *out = new_text_begin(&text);
-    if (!out)
-        return NULL;
     fputs(c->function->name, out);
     for (unsigned k = 0; k < c->arg_count && k < c->function->arg_count; k++) {
         unsigned kind = c->function->args[k].kind;
@@ -264,34 +262,22 @@ static char *quiet_text(const struct quiet *q, uint64_t origin_ns)
 
 /* ---- all parts ------------------------------------------------------------------------------- */
 
-int hang_init(struct hang *h, struct walk *walk)
+void hang_init(struct hang *h, struct walk *walk)
 {
-    int error = unfinished_init(&h->unfinished, walk);
-    if (error == 0)
-        error = collectives_init(&h->collectives, walk, &h->unfinished);
-    h->needs_stacks = error == 0 && unfinished_may_be(&h->unfinished);
+    unfinished_init(&h->unfinished, walk);
+    collectives_init(&h->collectives, walk, &h->unfinished);
+    h->needs_stacks = unfinished_may_be(&h->unfinished);
     for (uint32_t i = 0; i < walk->rec->count; i++)
         h->needs_stacks |= quiet_may_be(walk->rec->processes[i]);
-    return error;
-}
-
-unsigned hang_consumers(struct hang *h, struct consumer *list)
-{
-    list[0] = collectives_consumer(&h->collectives, h->needs_stacks);
-    list[1] = unfinished_consumer(&h->unfinished);
-    return unfinished_may_be(&h->unfinished) ? 2 : 1;
 }
 
 /* Lists the stacks of all rows. */
-static int list_stacks(struct hang *h)
+static void list_stacks(struct hang *h)
 {
-    struct reported_stack **next =
-        calloc(h->open.count + h->unfinished.row_count + h->collectives.pending.row_count +
-                   h->quiet.count + 1u,
-               sizeof(struct reported_stack *));
-    h->reported = next;
-    if (!next)
-        return GPUPROF_NO_MEMORY;
+    struct reported_stack **next = h->reported =
+        memory_new(h->open.count + h->unfinished.row_count + h->collectives.pending.row_count +
+                       h->quiet.count + 1u,
+                   sizeof *next);
     for (uint32_t i = 0; i < h->open.count; i++)
         *next++ = &h->open.calls[i].reported;
     for (uint32_t i = 0; i < h->unfinished.row_count; i++)
@@ -301,7 +287,6 @@ static int list_stacks(struct hang *h)
     for (uint32_t i = 0; i < h->quiet.count; i++)
         *next++ = &h->quiet.rows[i].reported;
     h->reported_count = (uint32_t)(next - h->reported);
-    return 0;
 }
 
 int hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls)
@@ -314,10 +299,9 @@ int hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls)
         error = collectives_add_calls(&h->collectives, calls);
     if (error < 0 || !h->needs_stacks) /* no stacks were read */
         return error;
-    error = list_stacks(h);
-    return error < 0
-               ? error
-               : reported_stacks_find(&walk->survey, symbol_folder, h->reported, h->reported_count);
+    list_stacks(h);
+    reported_stacks_find(&walk->survey, symbol_folder, h->reported, h->reported_count);
+    return 0;
 }
 
 void hang_release(struct hang *h)
@@ -354,8 +338,7 @@ void hang_print_summary(const struct hang *h, struct screen *s)
     if (!u->row_count || u->rows[0].state == UNFINISHED_MAYBE)
         return;
     char *what = unfinished_text(&u->rows[0]);
-    if (what)
-        print_line(s, "unfinished",
-                   text_printf("%s, launched %s ago", what, time_text(text, u->rows[0].age_ns)));
+    print_line(s, "unfinished",
+               text_printf("%s, launched %s ago", what, time_text(text, u->rows[0].age_ns)));
     free(what);
 }

@@ -89,13 +89,9 @@ struct hang {
     uint32_t reported_count;
 };
 
-/* `h` is zeroed, and `walk` must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call hang_release in
- * both cases. */
-int hang_init(struct hang *h, struct walk *walk);
+/* `h` is zeroed, and `walk` must outlive it. */
+void hang_init(struct hang *h, struct walk *walk);
 void hang_release(struct hang *h);
-
-/* Puts the consumers into `list`, two at most; returns how many. */
-unsigned hang_consumers(struct hang *h, struct consumer *list);
 
 /* After the walk: finds what hangs, and names its stacks with `symbol_folder` (symbols.h). `calls`:
  * collective_calls_sums of a part, or NULL. Returns 0 or an error. */

@@ -22,19 +22,6 @@ static const struct sums_info pairs_info = {.keys = {KEY_NUMBER, KEY_PROCESS, KE
                                             .values = {JOIN_ADD},
                                             .rows_max = LIBRARY_PAIRS_MAX};
 
-static int library_report_analysis_begin(struct report *r)
-{
-    struct library_report *l = r->libraries;
-    *l = (struct library_report){.walk = &r->walk,
-                                 .sums = &r->sums[ANALYSIS_library_waits_sums],
-                                 .is_part = r->request.is_part,
-                                 .is_refused = r->request.refused & PART_LIBRARIES};
-    sums_init(&l->pairs, &pairs_info, l->walk, NULL);
-    l->sums[1].owner = l;
-    graph_origins_init(&l->graphs, l->walk);
-    return 0;
-}
-
 static void library_report_analysis_release(struct report *r)
 {
     struct library_report *l = r->libraries;
@@ -51,34 +38,28 @@ static struct sums_row *library_report_row_of(struct library_report *l, uint32_t
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static int library_report_take_library(struct library_report *l, const struct slice *s)
+static void library_report_take_library(struct library_report *l, const struct slice *s)
 {
     const struct host_span *call = s->span;
     if (s->change == SPAN_OPENED || s->is_filtered)
-        return 0;
-    struct sums_row *row = library_report_row_of(l, call->kind);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    row->values[LIBRARY_CALLS]++;
-    row->values[LIBRARY_HOST] += call->end_ns - call->begin_ns;
-    row->values[LIBRARY_ERRORS] +=
+        return;
+    uint64_t *v = library_report_row_of(l, call->kind)->values;
+    v[LIBRARY_CALLS]++;
+    v[LIBRARY_HOST] += call->end_ns - call->begin_ns;
+    v[LIBRARY_ERRORS] +=
         s->change == SPAN_CLOSED && api_has_failed(call->function->domain, call->result);
-    return 0;
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-static int library_report_credit(struct library_report *l, uint32_t kind,
-                                 const struct process *process, uint64_t device, uint64_t ns,
-                                 uint64_t works, uint64_t executed)
+static void library_report_credit(struct library_report *l, uint32_t kind,
+                                  const struct process *process, uint64_t device, uint64_t ns,
+                                  uint64_t works, uint64_t executed)
 {
-    struct sums_row *row = sums_row(&l->sums[1], kind, process->index, device + 1);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    row->values[LIBRARY_GPU] += ns;
-    row->values[LIBRARY_WORKS] += works;
-    row->values[LIBRARY_EXECUTED] += executed;
-    return 0;
+    uint64_t *v = sums_row(&l->sums[1], kind, process->index, device + 1)->values;
+    v[LIBRARY_GPU] += ns;
+    v[LIBRARY_WORKS] += works;
+    v[LIBRARY_EXECUTED] += executed;
 }
 
 /* Stores a collective that waits for ranks. A part must not forget one, since other parts complete
@@ -115,11 +96,9 @@ static int library_report_meet(struct library_report *l, struct span_node *node,
     if (seen < ranks)
         return keep_wait(l, key, seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX));
     key_map_remove(&l->waits, key);
-    struct sums_row *row = library_report_row_of(l, node->kind);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    row->values[LIBRARY_BUS_CALLS]++;
-    row->values[LIBRARY_BUS_NS] += ns;
+    uint64_t *v = library_report_row_of(l, node->kind)->values;
+    v[LIBRARY_BUS_CALLS]++;
+    v[LIBRARY_BUS_NS] += ns;
     return 0;
 }
 
@@ -140,20 +119,16 @@ static __attribute__((noinline)) int credit_calls(struct library_report *l, cons
         if (!*innermost && e->record->type == RECORD_KERNEL)
             error = library_report_meet(l, node, ns);
         *innermost = *innermost ? *innermost : node->kind;
-        if (error == 0)
-            error = library_report_credit(l, node->kind, e->process, device, ns, 1, is_first);
+        library_report_credit(l, node->kind, e->process, device, ns, 1, is_first);
     }
     return error;
 }
 
 /* Adds a kernel by name to the kind of its call; 0: no call. */
-static int add_pair(struct library_report *l, uint32_t kind, const struct process *process,
-                    uint64_t kernel, uint64_t ns)
+static void add_pair(struct library_report *l, uint32_t kind, const struct process *process,
+                     uint64_t kernel, uint64_t ns)
 {
-    struct sums_row *row = sums_row(&l->pairs, kind, process->index, kernel);
-    if (row)
-        row->values[0] += ns;
-    return row ? 0 : GPUPROF_NO_MEMORY;
+    sums_row(&l->pairs, kind, process->index, kernel)->values[0] += ns;
 }
 
 static int library_report_take_work(void *context, const struct slice *s)
@@ -172,9 +147,9 @@ static int library_report_take_work(void *context, const struct slice *s)
         l->own_ns += ns;
     else if (error == 0 && (error = graph_origins_work(&l->graphs, s)) > 0)
         return 0; /* its owner is known at the end */
-    if (error < 0 || e->record->type != RECORD_KERNEL)
-        return error;
-    return add_pair(l, kind, e->process, record_arg(e->record, KERNEL_NAME_INDEX), ns);
+    if (e->record->type == RECORD_KERNEL)
+        add_pair(l, kind, e->process, record_arg(e->record, KERNEL_NAME_INDEX), ns);
+    return error;
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -189,11 +164,12 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
     uint32_t kind = around ? around->kind : 0;
     (void)origin;
     if (around)
-        error = library_report_credit(l, kind, node->process, node->device, node->ns, node->count,
-                                      captured_is_first(call, around->begin_ns) ? node->count : 0);
+        library_report_credit(l, kind, node->process, node->device, node->ns, node->count,
+                              captured_is_first(call, around->begin_ns) ? node->count : 0);
     l->own_ns += kind ? node->ns : 0;
-    return error < 0 || !node->kernel ? error
-                                      : add_pair(l, kind, node->process, node->kernel, node->ns);
+    if (node->kernel)
+        add_pair(l, kind, node->process, node->kernel, node->ns);
+    return error;
 }
 
 /* ---- as a consumer --------------------------------------------------------------------------- */
@@ -201,12 +177,12 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
 static int library_report_take_slice(void *context, const struct slice *s)
 {
     struct library_report *l = context;
-    if (slice_change(s, SPAN_LIBRARY))
-        return library_report_take_library(l, s);
-    if (s->event.record->type != RECORD_CALL)
-        return 0;
     const struct captured_call *captured;
-    return graph_origins_take(&l->graphs, s, &captured);
+    if (slice_change(s, SPAN_LIBRARY))
+        library_report_take_library(l, s);
+    else if (s->event.record->type == RECORD_CALL)
+        return graph_origins_take(&l->graphs, s, &captured);
+    return 0;
 }
 
 /* ---- after the walk -------------------------------------------------------------------------- */
@@ -272,7 +248,7 @@ static int library_report_name_row(struct sums *s, struct sums_row *row, void *c
 }
 
 /* Determines the use of tensor cores from kernel names. */
-static int find_tensor_use(struct library_report *l)
+static void find_tensor_use(struct library_report *l)
 {
     for (uint32_t i = 0; i < l->pairs.count; i++) {
         const struct sums_row *pair = &l->pairs.rows[i];
@@ -280,17 +256,14 @@ static int find_tensor_use(struct library_report *l)
             continue;
         const struct process *process = l->walk->rec->processes[pair->keys[PAIR_PROCESS]];
         const struct kernel_name *name = walk_kernel(l->walk, process, pair->keys[PAIR_KERNEL]);
-        struct sums_row *row = library_report_row_of(l, (uint32_t)pair->keys[PAIR_KIND]);
-        if (!row)
-            return GPUPROF_NO_MEMORY;
-        row->values[LIBRARY_TENSOR + (name ? tensor_use_of(name->shown) : TENSOR_UNKNOWN)] +=
+        enum tensor_use use = name ? tensor_use_of(name->shown) : TENSOR_UNKNOWN;
+        library_report_row_of(l, (uint32_t)pair->keys[PAIR_KIND])->values[LIBRARY_TENSOR + use] +=
             pair->values[0];
     }
-    return 0;
 }
 
 /* Stores the collectives that ranks of other parts may still reach. */
-static int report_waits(struct library_report *l)
+static void report_waits(struct library_report *l)
 {
     for (uint32_t i = 0; l->is_part && i < l->waits.slot_count; i++) {
         const struct key_slot *slot = &l->waits.slots[i];
@@ -299,12 +272,8 @@ static int report_waits(struct library_report *l)
         const struct communicator *c = &l->walk->kinds.communicators[slot->key.a - 1];
         const uint64_t values[] = {slot->value >> WAIT_NS_BITS, c->ranks,
                                    slot->value & WAIT_NS_MAX};
-        int error =
-            sums_row_add(&l->sums[0], (struct key){c->id, slot->key.b, slot->key.c}, values);
-        if (error < 0)
-            return error;
+        sums_row_add(&l->sums[0], (struct key){c->id, slot->key.b, slot->key.c}, values);
     }
-    return 0;
 }
 
 static int library_report_end(void *context)
@@ -317,27 +286,35 @@ static int library_report_end(void *context)
                                           [LIBRARY_LEAST_DEVICE] = UINT64_MAX};
     l->has_more = l->pairs.count >= l->pairs.rows_max || kinds->count >= kinds->count_max ||
                   l->sums[1].count >= l->sums[1].rows_max;
-    error = error < 0 ? error : find_tensor_use(l);
-    error = error < 0 ? error : sums_remake(&l->sums[1], library_report_name_row, l);
-    error = error < 0 ? error : report_waits(l);
-    error = error < 0 ? error : sums_row_add(&l->sums[1], (struct key){0}, all);
-    for (unsigned i = 0; i < 2 && error == 0; i++)
-        error = sums_finish(&l->sums[i]);
+    find_tensor_use(l);
+    sums_remake(&l->sums[1], library_report_name_row, l);
+    report_waits(l);
+    sums_row_add(&l->sums[1], (struct key){0}, all);
+    sums_finish(&l->sums[0]);
+    sums_finish(&l->sums[1]);
     return error;
 }
 
-static unsigned library_report_consumers(struct report *r, struct consumer *list)
+static int library_report_analysis_begin(struct report *r)
 {
+    struct library_report *l = r->libraries;
     bool has_work = recording_any(r->rec, process_expects_gpu);
-    *list = (struct consumer){.context = r->libraries,
-                              .needs = WALK_SPANS | (has_work ? (unsigned)WALK_WORK : 0),
-                              .skips = WALK_SKIPS_PLAIN_CALLS |
-                                       (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-                              .sees_filtered = true, /* graphs come from captures */
-                              .take = library_report_take_slice,
-                              .take_work = library_report_take_work,
-                              .end = library_report_end};
-    return 1;
+    *l = (struct library_report){.walk = &r->walk,
+                                 .sums = &r->sums[ANALYSIS_library_waits_sums],
+                                 .is_part = r->request.is_part,
+                                 .is_refused = r->request.refused & PART_LIBRARIES};
+    sums_init(&l->pairs, &pairs_info, l->walk, NULL);
+    l->sums[1].owner = l;
+    graph_origins_init(&l->graphs, l->walk);
+    report_hear(r, (struct consumer){.context = l,
+                                     .needs = WALK_SPANS | (has_work ? (unsigned)WALK_WORK : 0),
+                                     .skips = WALK_SKIPS_PLAIN_CALLS |
+                                              (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
+                                     .sees_filtered = true, /* graphs come from captures */
+                                     .take = library_report_take_slice,
+                                     .take_work = library_report_take_work,
+                                     .end = library_report_end});
+    return 0;
 }
 
 /* Adds to the table of kernels which library calls launched the kernels of each name. */
@@ -380,10 +357,7 @@ static int library_report_analysis_end(struct report *r)
     return error;
 }
 
-const struct analysis libraries_analysis = {ANALYSIS_STATE(libraries),
-                                            .uses = USE_EXPORT,
-                                            .parts = REPORT_LIBRARIES,
-                                            .begin = library_report_analysis_begin,
-                                            .consumers = library_report_consumers,
-                                            .end = library_report_analysis_end,
-                                            .release = library_report_analysis_release};
+const struct analysis libraries_analysis = {
+    ANALYSIS_STATE(libraries),          .uses = USE_EXPORT,
+    .parts = REPORT_LIBRARIES,          .begin = library_report_analysis_begin,
+    .end = library_report_analysis_end, .release = library_report_analysis_release};

@@ -6,24 +6,9 @@
 
 #include "analyse/report_make.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/op_names.h"
-
-static int op_report_analysis_begin(struct report *r)
-{
-    struct op_report *o = r->ops;
-    uint64_t more = recording_bytes(r->rec) / OP_ROW_BYTES;
-    o->sums = &r->sums[ANALYSIS_ops_sums];
-    o->by = r->request.by;
-    o->walk = &r->walk;
-    o->count_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
-    o->has_ops = calloc(r->rec->thread_count + 1u, sizeof *o->has_ops);
-    graph_origins_init(&o->graphs, o->walk);
-    for (unsigned i = 0; i < OP_TABLES; i++)
-        o->sums[i].owner = o;
-    return o->has_ops ? 0 : GPUPROF_NO_MEMORY;
-}
 
 static void op_report_analysis_release(struct report *r)
 {
@@ -125,10 +110,9 @@ static struct op_class class_of(struct op_report *o, const struct host_span *op,
     return is;
 }
 
-/* Sets *place to the entry for such calls. If there is no room, to one for all calls of that name
- * with the same surroundings, or else for all others of the table. Returns 0 or
- * GPUPROF_NO_MEMORY. */
-static int entry_place(struct op_report *o, const struct op_class *is, uint32_t *place)
+/* The index of the entry for such calls. If there is no room, of one for all calls of that name
+ * with the same surroundings, or else for all others of the table. */
+static uint32_t entry_place(struct op_report *o, const struct op_class *is)
 {
     static const struct number_kind kind = NUMBER_KEY(struct op_entry, is);
     const struct op_class wanted[] = {*is,
@@ -145,18 +129,17 @@ static int entry_place(struct op_report *o, const struct op_class *is, uint32_t 
         struct op_entry made = {.is = wanted[i]};
         number = NUMBER_ADD(&o->numbers, &kind, o->entries, o->count, most[i], &made);
     }
-    *place = (uint32_t)number - 1;
-    return number < 0 ? (int)number : 0;
+    return (uint32_t)number - 1;
 }
 
 /* Moves an operator to an entry without FLOPs, since other operators do its work. */
-static int hand_over(struct op_report *o, struct host_span *op, enum op_python python)
+static void hand_over(struct op_report *o, struct host_span *op, enum op_python python)
 {
     struct op_class is = o->entries[op->row].is;
     is.counts = is.is_covered = is.is_covered && python == OP_PYTHON_MODE;
     is.formula = NULL;
     is.inputs = o->by == BY_SHAPE ? is.inputs : 0;
-    return entry_place(o, &is, &op->row);
+    op->row = entry_place(o, &is);
 }
 
 /*
@@ -165,36 +148,30 @@ static int hand_over(struct op_report *o, struct host_span *op, enum op_python p
  * the requested operator has no FLOPs; with a subclass no operator around has, since inner sizes
  * differ.
  */
-static int hand_to_python(struct op_report *o, const struct host_span *op)
+static void hand_to_python(struct op_report *o, const struct host_span *op)
 {
     enum op_python python = op_python_of(op->text);
     struct host_span *around = python ? spans_around(&o->walk->spans, op) : NULL;
-    int error = 0;
-    for (; around && error == 0; around = spans_around(&o->walk->spans, around)) {
+    for (; around; around = spans_around(&o->walk->spans, around)) {
         if (!op_works(around))
             continue;
-        error = hand_over(o, around, python);
+        hand_over(o, around, python);
         if (python == OP_PYTHON_MODE)
             break;
     }
-    return error;
 }
 
-static int op_report_open_op(struct op_report *o, struct host_span *op)
+static void open_op(struct op_report *o, struct host_span *op)
 {
     struct host_span *outer = op_report_around(o, op);
-    int error = hand_to_python(o, op);
+    hand_to_python(o, op);
     struct op_class is = class_of(o, op, outer);
-    if (error == 0)
-        error = entry_place(o, &is, &op->row);
-    if (error < 0)
-        return error;
+    op->row = entry_place(o, &is);
     o->has_ops[op->thread->index] = true;
     if (outer && is.table != OP_MODULES) {
         outer->inside++;
         outer->duplicate = op->text && op->text == outer->text ? op->row + 1 : 0;
     }
-    return 0;
 }
 
 static void count_op(struct op_report *o, const struct host_span *op)
@@ -210,16 +187,14 @@ static void count_op(struct op_report *o, const struct host_span *op)
         o->entries[op->duplicate - 1].duplicates++;
 }
 
-static int op_report_close_op(struct op_report *o, const struct slice *s)
+static void close_op(struct op_report *o, const struct slice *s)
 {
     const struct host_span *op = s->span;
     uint32_t slot;
     if (!s->is_filtered)
         count_op(o, op);
-    if (s->change != SPAN_CLOSED)
-        return 0;
-    int kept = op_pairs_keep(&o->pairs, op, o->walk->op_threads[op->thread->index], &slot);
-    return kept < 0 ? kept : 0;
+    if (s->change == SPAN_CLOSED)
+        op_pairs_keep(&o->pairs, op, o->walk->op_threads[op->thread->index], &slot);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -259,7 +234,7 @@ static void op_report_credit(struct op_report *o, struct credit *c, struct op_en
 }
 
 /* Adds work without an operator; `label` is that of compiled code around it, or NULL. */
-static int add_none(struct op_report *o, const struct slice *s, const struct kernel_name *label)
+static void add_none(struct op_report *o, const struct slice *s, const struct kernel_name *label)
 {
     const struct record *r = s->event.record;
     const struct kernel_name *kernel = NULL;
@@ -268,8 +243,7 @@ static int add_none(struct op_report *o, const struct slice *s, const struct ker
         why |= (s->call.thread + 1ull) << 32;
     if (!label && r->type == RECORD_KERNEL)
         kernel = walk_kernel(o->walk, s->event.process, record_arg(r, KERNEL_NAME_INDEX));
-    return op_report_add_none(o, why, label ? label : kernel, 1,
-                              s->event.end_ns - s->event.begin_ns);
+    op_report_add_none(o, why, label ? label : kernel, 1, s->event.end_ns - s->event.begin_ns);
 }
 
 /* Credits GPU work to all operators and labels that were open when its call began. */
@@ -288,9 +262,9 @@ static int op_report_take_work(void *context, const struct slice *s)
     if (error < 0 || is_in_op(&c))
         return error;
     int taken = graph_origins_work(&o->graphs, s);
-    if (taken > 0) /* its owner is known at the end */
-        return 0;
-    return taken < 0 ? taken : add_none(o, s, c.label);
+    if (taken == 0) /* otherwise its owner is known at the end */
+        add_none(o, s, c.label);
+    return taken < 0 ? taken : 0;
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -328,9 +302,9 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
         return error;
     const struct kernel_name *kernel =
         node->kernel ? walk_kernel(o->walk, node->process, node->kernel) : NULL;
-    return is_in_op(&c) ? 0
-                        : op_report_add_none(o, NONE_GRAPH | (uint64_t)origin << 8, kernel,
-                                             node->count, node->ns);
+    if (!is_in_op(&c))
+        op_report_add_none(o, NONE_GRAPH | (uint64_t)origin << 8, kernel, node->count, node->ns);
+    return 0;
 }
 
 /* ---- as a consumer --------------------------------------------------------------------------- */
@@ -348,37 +322,47 @@ static int op_report_take_slice(void *context, const struct slice *s)
     enum span_change change = slice_change(s, SPAN_OP);
     if (change == SPAN_SAME || change == SPAN_LOST || s->span->is_traced)
         return 0;
-    return change == SPAN_OPENED ? op_report_open_op(o, s->span) : op_report_close_op(o, s);
+    if (change == SPAN_OPENED)
+        open_op(o, s->span);
+    else
+        close_op(o, s);
+    return 0;
 }
 
 static int op_report_end(void *context)
 {
     struct op_report *o = context;
     int error = graph_origins_report(&o->graphs, report_node, o);
-    if (error == 0)
-        error = op_report_complete(o);
-    for (unsigned i = 0; error == 0 && i < OP_TABLES; i++)
-        error = sums_finish(&o->sums[i]);
+    op_report_complete(o);
+    for (unsigned i = 0; i < OP_TABLES; i++)
+        sums_finish(&o->sums[i]);
     return error;
 }
 
-static unsigned op_report_consumers(struct report *r, struct consumer *list)
+static int op_report_analysis_begin(struct report *r)
 {
+    struct op_report *o = r->ops;
     bool has_work = report_wants_steps(r) || recording_any(r->rec, process_expects_gpu);
-    *list = (struct consumer){.context = r->ops,
-                              .needs = WALK_SPANS | (has_work ? (unsigned)WALK_WORK : 0),
-                              .skips = WALK_SKIPS_PLAIN_CALLS |
-                                       (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-                              .sees_filtered = true, /* graphs come from captures */
-                              .take = op_report_take_slice,
-                              .take_work = op_report_take_work,
-                              .end = op_report_end};
-    return 1;
+    uint64_t more = recording_bytes(r->rec) / OP_ROW_BYTES;
+    o->sums = &r->sums[ANALYSIS_ops_sums];
+    o->by = r->request.by;
+    o->walk = &r->walk;
+    o->count_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
+    o->has_ops = memory_new(r->rec->thread_count + 1u, sizeof *o->has_ops);
+    graph_origins_init(&o->graphs, o->walk);
+    for (unsigned i = 0; i < OP_TABLES; i++)
+        o->sums[i].owner = o;
+    report_hear(r, (struct consumer){.context = o,
+                                     .needs = WALK_SPANS | (has_work ? (unsigned)WALK_WORK : 0),
+                                     .skips = WALK_SKIPS_PLAIN_CALLS |
+                                              (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
+                                     .sees_filtered = true, /* graphs come from captures */
+                                     .take = op_report_take_slice,
+                                     .take_work = op_report_take_work,
+                                     .end = op_report_end});
+    return 0;
 }
 
-const struct analysis ops_analysis = {ANALYSIS_STATE(ops),
-                                      .uses = USE_EXPORT,
-                                      .parts = REPORT_OPS,
+const struct analysis ops_analysis = {ANALYSIS_STATE(ops), .uses = USE_EXPORT, .parts = REPORT_OPS,
                                       .begin = op_report_analysis_begin,
-                                      .consumers = op_report_consumers,
                                       .release = op_report_analysis_release};

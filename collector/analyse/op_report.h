@@ -123,16 +123,15 @@ struct op_report {
     bool *has_ops; /* owned, by thread index: operators began on it */
 };
 
-/* Adds work without an operator; `what` may be NULL. 0 or GPUPROF_NO_MEMORY. (op_report_rows.c,
- * like the next) */
-int op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_name *what,
-                       uint64_t count, uint64_t ns);
+/* Adds work without an operator; `what` may be NULL. (op_report_rows.c, like the next) */
+void op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_name *what,
+                        uint64_t count, uint64_t ns);
 
 /* Adds a FLOPs sum such as OP_PROFILER to another; on overflow, its calls count as unknown. */
 void op_report_add_flops(uint64_t *sum, const uint64_t *from);
 
-/* Call after the walk: fills the tables. 0 or GPUPROF_NO_MEMORY. */
-int op_report_complete(struct op_report *o);
+/* Call after the walk: fills the tables. */
+void op_report_complete(struct op_report *o);
 
 /* A cause as one word, in the table's rows, and in the sentence above the table. */
 struct none_words {

@@ -8,8 +8,8 @@
 #include "analyse/op_report.h"
 #include "analyse/range_rows.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "resolve/op_names.h"
 
 /* ---- FLOPs ----------------------------------------------------------------------------------- */
@@ -103,114 +103,97 @@ static void join_around(struct op_report *o, struct op_entry *entry)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static int find_dims(struct op_report *o, const struct op_class *is,
-                     const struct kernel_name **dims)
+static const struct kernel_name *dims_of(struct op_report *o, const struct op_class *is)
 {
     const struct kernel_name *inputs =
         is->inputs && o->by == BY_SHAPE ? walk_op_inputs(o->walk, is->process, is->inputs) : NULL;
     if (!inputs)
-        return 0;
-    char *text = malloc(OP_TEXT_BYTES(inputs->raw_bytes));
-    if (!text)
-        return GPUPROF_NO_MEMORY;
+        return NULL;
+    char *text = memory_new(OP_TEXT_BYTES(inputs->raw_bytes), 1);
     size_t length = (size_t)(op_put_dims(text, inputs->raw, inputs->raw_bytes) - text);
-    *dims = kernel_name_intern(&o->walk->texts, text, length);
+    const struct kernel_name *dims = kernel_name_intern(&o->walk->texts, text, length);
     free(text);
-    return 0;
+    return dims;
 }
 
-static int group_labels(struct op_report *o)
+static void group_labels(struct op_report *o)
 {
-    const struct kernel_name **names = calloc(o->count + 1u, sizeof *names);
-    if (!names)
-        return GPUPROF_NO_MEMORY;
+    const struct kernel_name **names = memory_new(o->count + 1u, sizeof *names);
     for (uint32_t i = 0; i < o->count; i++)
         names[i] = o->entries[i].is.table == OP_LABELS ? o->entries[i].is.text : NULL;
-    int64_t grouped = range_names_group(&o->walk->texts, names, NULL, o->count);
-    for (uint32_t i = 0; grouped > 0 && i < o->count; i++)
+    range_names_group(&o->walk->texts, names, NULL, o->count);
+    for (uint32_t i = 0; i < o->count; i++)
         if (names[i] && names[i] != o->entries[i].is.text) {
             o->entries[i].is.text = names[i];
             o->entries[i].values[OP_MARK] = 1;
         }
     free(names);
-    return grouped < 0 ? (int)grouped : 0;
 }
 
-/* Sets a row's name, and a module's class; --by=stack shows a hook's full name around others. */
-static int name_entry(struct op_report *o, struct op_class *is, const struct kernel_name **name,
-                      const struct kernel_name **more)
+/* Returns a row's name, and sets *more to a module's class; --by=stack shows a hook's full name
+ * around others. */
+static const struct kernel_name *name_entry(struct op_report *o, struct op_class *is,
+                                            const struct kernel_name **more)
 {
     struct kernel_names *names = &o->sums[is->table].texts;
     const char *text = !is->process ? "(others)" : is->text ? is->text->raw : "(not named)";
     const char *path = is->table == OP_MODULES && is->text ? strchr(text, ' ') : NULL;
-    *name = is->text;
     if (is->text && is->table <= OP_LABELS)
-        return 0;
+        return is->text;
     if (is->text && is->table == OP_HOOKS)
         text = op_hook_name(is->text);
     if (path)
         *more = kernel_name_intern(names, text, (size_t)(path - text));
     text = path ? path + 1 : text;
-    *name = kernel_name_intern(names, text, strlen(text));
-    is->text = is->text ? is->text : *name;
-    return 0;
+    const struct kernel_name *name = kernel_name_intern(names, text, strlen(text));
+    is->text = is->text ? is->text : name;
+    return name;
 }
 
 /* Finds the first entry with equal names here and around: it represents them. Outer entries come
  * earlier, so theirs are known. */
-static int find_outer(struct op_report *o, uint32_t place, struct key_map *firsts)
+static void find_outer(struct op_report *o, uint32_t place, struct key_map *firsts)
 {
     struct op_entry *entry = &o->entries[place];
     struct op_class *is = &entry->is;
     is->parent = is->parent ? o->entries[is->parent - 1].first : 0;
     struct key key = {(uintptr_t)is->text, is->parent, 0};
     entry->first = (uint32_t)key_map_get(firsts, key);
-    if (entry->first)
-        return 0;
-    entry->first = place + 1;
-    return key_map_set(firsts, key, entry->first);
+    if (!entry->first)
+        key_map_set(firsts, key, entry->first = place + 1);
 }
 
 /* A name or a set of sizes has several numbers: one in each process, and more with other types. */
-static int add_rows(struct op_report *o)
+static void add_rows(struct op_report *o)
 {
     struct key_map firsts = {0};
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < o->count; i++) {
+    for (uint32_t i = 0; i < o->count; i++) {
         struct op_class *is = &o->entries[i].is;
         uint64_t *values = o->entries[i].values;
-        const struct kernel_name *name, *more = is->range;
-        error = find_dims(o, is, &more);
-        error = error < 0 ? error : name_entry(o, is, &name, &more);
-        if (error == 0 && o->by == BY_STACK)
-            error = find_outer(o, i, &firsts);
-        if (error < 0)
-            break;
+        const struct kernel_name *more = dims_of(o, is) ?: is->range;
+        const struct kernel_name *name = name_entry(o, is, &more);
+        if (o->by == BY_STACK)
+            find_outer(o, i, &firsts);
         values[OP_SEEN] = values[OP_CALLS] || values[OP_GPU];
         values[OP_GPU_BOTH] = values[OP_GPU] + values[OP_BACKWARD_GPU];
-        error = sums_row_add(&o->sums[is->table],
-                             (struct key){sums_name_key(name), sums_name_key(more), is->parent},
-                             values);
+        sums_row_add(&o->sums[is->table],
+                     (struct key){sums_name_key(name), sums_name_key(more), is->parent}, values);
     }
     key_map_release(&firsts);
-    return error;
 }
 
 /* ---- GPU time under no operator -------------------------------------------------------------- */
 
-int op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_name *what,
-                       uint64_t count, uint64_t ns)
+void op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_name *what,
+                        uint64_t count, uint64_t ns)
 {
     /* The prefix of kernels from PyTorch's compiler, and of others that imitate it. */
     if (what && strncmp(what->raw, "triton_", 7) == 0)
         why = NONE_COMPILED;
     what = why == NONE_COMPILED ? what : NULL;
     struct sums_row *row = sums_row(&o->sums[OP_UNDER_NONE], why, sums_name_key(what), 0);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     row->values[NONE_COUNT] += count;
     row->values[NONE_NS] += ns;
-    return 0;
 }
 
 const struct none_words none_words[NONE_CAUSES] = {
@@ -236,15 +219,13 @@ static int name_none(struct sums *s, struct sums_row *row, void *context)
     const char *graph = cause == NONE_GRAPH ? graphs[row->keys[NONE_WHY] >> 8] : NULL;
     char *text = text_printf("%s%s%s", graph ? graph : none_words[cause].row, what ? ": " : "",
                              what ? what : "");
-    if (!text)
-        return GPUPROF_NO_MEMORY;
     struct key key = {sums_text(s, text), sums_text(s, none_words[cause].word), 0};
     free(text);
     return sums_row_add(s, key, row->values);
 }
 
 /* Adds the total without an operator as a row of the operators. */
-static int add_none(struct op_report *o)
+static void add_none(struct op_report *o)
 {
     const struct sums *none = &o->sums[OP_UNDER_NONE];
     uint64_t values[OP_VALUES] = {[OP_CALLS] = o->count, [OP_MARK] = 1};
@@ -252,10 +233,10 @@ static int add_none(struct op_report *o)
     for (uint32_t i = 0; i < none->count; i++)
         values[OP_GPU] += none->rows[i].values[NONE_NS];
     values[OP_GPU_SELF] = values[OP_GPU];
-    return sums_row_add(sums, (struct key){sums_text(sums, "(under no operator)"), 0, 0}, values);
+    sums_row_add(sums, (struct key){sums_text(sums, "(under no operator)"), 0, 0}, values);
 }
 
-int op_report_complete(struct op_report *o)
+void op_report_complete(struct op_report *o)
 {
     struct sums *none = &o->sums[OP_UNDER_NONE];
     o->has_more = o->count >= o->count_max || none->count >= none->rows_max;
@@ -264,8 +245,9 @@ int op_report_complete(struct op_report *o)
             find_flops(o, &o->entries[i]);
         join_around(o, &o->entries[i]);
     }
-    int error = o->sums->groups ? group_labels(o) : 0;
-    error = error < 0 ? error : add_rows(o);
-    error = error < 0 ? error : sums_remake(none, name_none, o);
-    return error < 0 ? error : add_none(o);
+    if (o->sums->groups)
+        group_labels(o);
+    add_rows(o);
+    sums_remake(none, name_none, o);
+    add_none(o);
 }

@@ -148,12 +148,6 @@ static int complete_operators(struct sums *s)
     return 0;
 }
 
-/* Groups the labels of parts, which are ungrouped there. */
-static int complete_labels(struct sums *s)
-{
-    return range_rows_complete(&(struct range_rows){s, .marks = OP_MARK});
-}
-
 static uint64_t cause_ns(const struct sums *none, enum none_cause cause)
 {
     uint64_t ns = 0;
@@ -205,13 +199,6 @@ static void say_none_json(const struct table *t, FILE *out)
                 cell_share(whole[OP_FLOPS_NS], *s->all).real);
 }
 
-static void say_groups(const struct table *t, FILE *out)
-{
-    const struct sums *s = t->source;
-    if (s->whole[OP_MARK])
-        range_rows_say(out);
-}
-
 #define OP_SUMS                                                                                    \
     .values = {[OP_SEEN] = JOIN_MOST,                                                              \
                [OP_CALLS... OP_GPU_BOTH] = JOIN_ADD,                                               \
@@ -244,13 +231,14 @@ const struct sums_info labels_sums = {
     .keys = {KEY_TEXT, KEY_TEXT, KEY_NUMBER},
     .order = OP_GPU_SELF,
     .then = {OP_SELF, OP_TOTAL},
-    .complete = complete_labels,
+    .complete = range_rows_complete, /* of parts, where labels are not grouped */
+    .marks = OP_MARK,
     .fill = op_tables_fill_row,
     .table = {ROWS, .name = "labels", .key = "labels", .about = "PyTorch's labels",
               .title = "PyTorch's labels (the table above includes their operators)",
               TABLE_COLUMNS(columns), .text = {8, 9, SELF_CPU, CPU, CALLS},
               .text_none = ": no labels were recorded; 'gpuprof run --pytorch=names' records them",
-              .text_behind = say_groups},
+              .text_behind = range_rows_say},
 };
 
 /* ---- GPU time under no operator -------------------------------------------------------------- */

@@ -2,172 +2,121 @@
 #include "analyse/range_rows.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "error.h"
-#include "resolve/range_text.h"
+#include "base/memory.h"
 
 static const uint32_t limits[2] = {
     [NUMBERS_APART] = RANGES_APART_MAX, [NUMBERS_ALL] = RANGES_ALIKE_MAX};
 
-/* Sets *pattern to the text with '*' for such numbers; NULL if it has none, or is too long. */
-static int find_pattern(struct kernel_names *texts, const struct kernel_name *name, unsigned which,
-                        const struct kernel_name **pattern)
+/* Returns the text with '*' for such numbers; NULL if it has none, or is too long. */
+static const struct kernel_name *
+pattern_of(struct kernel_names *texts, const struct kernel_name *name, enum range_numbers numbers)
 {
     char out[RECORD_BYTES_MAX];
-    *pattern = NULL;
-    if (!name || name->raw_bytes > sizeof out)
-        return 0;
-    enum range_numbers numbers = (enum range_numbers)which;
-    uint32_t length = range_text_pattern(name->raw, name->raw_bytes, numbers, out);
-    *pattern = length ? kernel_name_intern(texts, out, length) : NULL;
-    return 0;
+    uint32_t length = name && name->raw_bytes <= sizeof out
+                          ? range_text_pattern(name->raw, name->raw_bytes, numbers, out)
+                          : 0;
+    return length ? kernel_name_intern(texts, out, length) : NULL;
 }
 
-/* Sets *name to the subject of the text. */
-static int range_rows_find_name(struct kernel_names *texts, const struct kernel_name *text,
-                                const struct kernel_name **name)
+/* Returns the subject of the text. */
+static const struct kernel_name *subject_of(struct kernel_names *texts,
+                                            const struct kernel_name *text)
 {
     char out[RANGE_NAME_BYTES(RECORD_BYTES_MAX)];
-    const struct kernel_name *found = NULL;
-    uint32_t length = 0;
-    if (text && text->raw_bytes <= RECORD_BYTES_MAX)
-        length = range_text_name(text->raw, text->raw_bytes, out);
-    if (length)
-        found = kernel_name_intern(texts, out, length);
-    *name = found ? found : text;
-    return 0;
+    uint32_t length = text && text->raw_bytes <= RECORD_BYTES_MAX
+                          ? range_text_name(text->raw, text->raw_bytes, out)
+                          : 0;
+    const struct kernel_name *subject = length ? kernel_name_intern(texts, out, length) : NULL;
+    return subject ? subject : text;
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
-
-/* Counts the different names of each pattern and domain. */
-static int count_patterns(struct kernel_names *texts, const struct kernel_name *const *names,
-                          const struct kernel_name *const *domains, uint32_t count, unsigned which,
-                          struct key_map *counts)
+void range_names_group(struct kernel_names *texts, const struct kernel_name **names,
+                       const struct kernel_name *const *domains, uint32_t count)
 {
     enum { SEEN, COUNT };
-    const struct kernel_name *pattern;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        struct key key = {(uintptr_t)names[i], domains ? (uintptr_t)domains[i] : 0, SEEN};
-        if (key_map_get(counts, key))
-            continue;
-        error = find_pattern(texts, names[i], which, &pattern);
-        if (error < 0 || !pattern)
-            continue;
-        error = key_map_set(counts, key, 1);
-        key.a = (uintptr_t)pattern;
-        key.c = COUNT;
-        if (error == 0)
-            error = key_map_set(counts, key, key_map_get(counts, key) + 1);
-    }
-    return error;
-}
-
-int64_t range_names_group(struct kernel_names *texts, const struct kernel_name **names,
-                          const struct kernel_name *const *domains, uint32_t count)
-{
-    const struct kernel_name *pattern;
-    int64_t grouped = 0;
-    int error = 0;
-    for (unsigned which = NUMBERS_APART; error == 0 && which <= NUMBERS_ALL; which++) {
-        struct key_map counts = {0};
-        error = count_patterns(texts, names, domains, count, which, &counts);
-        for (uint32_t i = 0; error == 0 && i < count; i++) {
-            error = find_pattern(texts, names[i], which, &pattern);
-            struct key key = {(uintptr_t)pattern, domains ? (uintptr_t)domains[i] : 0, 1};
-            if (error < 0 || !pattern || key_map_get(&counts, key) <= limits[which])
+    for (enum range_numbers which = NUMBERS_APART; which <= NUMBERS_ALL; which++) {
+        struct key_map counts = {0}; /* of different names, by pattern and domain */
+        for (uint32_t i = 0; i < count; i++) {
+            struct key key = {(uintptr_t)names[i], domains ? (uintptr_t)domains[i] : 0, SEEN};
+            const struct kernel_name *pattern =
+                key_map_get(&counts, key) ? NULL : pattern_of(texts, names[i], which);
+            if (!pattern)
                 continue;
-            names[i] = pattern;
-            grouped++;
+            key_map_set(&counts, key, 1);
+            key = (struct key){(uintptr_t)pattern, key.b, COUNT};
+            key_map_set(&counts, key, key_map_get(&counts, key) + 1);
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            const struct kernel_name *pattern = pattern_of(texts, names[i], which);
+            struct key key = {(uintptr_t)pattern, domains ? (uintptr_t)domains[i] : 0, COUNT};
+            if (pattern && key_map_get(&counts, key) > limits[which])
+                names[i] = pattern;
         }
         key_map_release(&counts);
     }
-    return error < 0 ? GPUPROF_NO_MEMORY : grouped;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-struct grouping {
-    const struct kernel_name **names; /* owned: of all rows, except others, and ... */
-    const struct kernel_name **domains;
-    uint32_t at;
-    unsigned marks;
-};
-
 static int regroup(struct sums *s, struct sums_row *row, void *context)
 {
-    struct grouping *g = context;
-    uint64_t name = sums_name_key(g->names[g->at++]);
+    const struct kernel_name ***next = context;
+    uint64_t name = sums_name_key(*(*next)++);
     struct sums_row *into = sums_row(s, name, row->keys[1], row->keys[2]);
-    if (!into)
-        return GPUPROF_NO_MEMORY;
     sums_join(s, into, row);
-    if (name != row->keys[0])
-        into->values[g->marks] = 1;
+    into->values[s->info->marks] |= name != row->keys[0];
     return 0;
 }
 
-int range_rows_complete(struct range_rows *r)
+int range_rows_complete(struct sums *s)
 {
-    struct sums *s = r->sums;
-    struct grouping g = {.marks = r->marks};
     if (!s->groups)
         return 0;
-    g.names = calloc(2 * (s->count + 1u), sizeof *g.names);
-    g.domains = g.names + s->count;
-    for (uint32_t i = 0; g.names && i < s->count; i++) {
+    const struct kernel_name **names = memory_new(2 * (s->count + 1u), sizeof *names);
+    const struct kernel_name **domains = names + s->count, **next = names;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
         if (sums_is_others(&s->rows[i]))
             continue;
-        g.names[g.at] = (const void *)(uintptr_t)s->rows[i].keys[0];
-        g.domains[g.at++] = (const void *)(uintptr_t)s->rows[i].keys[1];
+        names[count] = (const void *)(uintptr_t)s->rows[i].keys[0];
+        domains[count++] = (const void *)(uintptr_t)s->rows[i].keys[1];
     }
-    int64_t grouped = GPUPROF_NO_MEMORY;
-    if (g.names)
-        grouped = range_names_group(&s->walk->texts, g.names, g.domains, g.at);
-    g.at = 0;
-    int error = grouped > 0 ? sums_remake(s, regroup, &g) : (int)grouped;
-    free(g.names);
+    range_names_group(&s->walk->texts, names, domains, count);
+    int error = sums_remake(s, regroup, &next);
+    free(names);
     return error;
 }
 
-struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *text,
-                                const struct kernel_name *domain)
+struct sums_row *range_row(struct sums *s, struct key key)
 {
-    struct sums *s = r->sums;
-    struct key key = {sums_name_key(text), sums_name_key(domain), 0};
+    const struct kernel_name *name = (const void *)(uintptr_t)key.a, *pattern = NULL;
     struct sums_row *row = sums_find(s, key);
-    const struct kernel_name *name, *pattern;
     if (row || !s->groups)
         return row ? row : sums_row(s, key.a, key.b, 0);
-    if (range_rows_find_name(&s->walk->texts, text, &name) < 0)
-        return NULL;
+    name = subject_of(&s->walk->texts, name);
     key.a = sums_name_key(name);
-    row = sums_find(s, key);
-    if (row)
+    if ((row = sums_find(s, key)))
         return row;
-    unsigned which = NUMBERS_APART;
-    int error = find_pattern(&s->walk->texts, name, which, &pattern);
-    if (error == 0 && !pattern)
-        error = find_pattern(&s->walk->texts, name, which = NUMBERS_ALL, &pattern);
-    if (error < 0)
-        return NULL;
+    enum range_numbers which = NUMBERS_APART;
+    if (!(pattern = pattern_of(&s->walk->texts, name, which)))
+        pattern = pattern_of(&s->walk->texts, name, which = NUMBERS_ALL);
     struct key group = {sums_name_key(pattern), key.b, 0};
-    uint64_t count = key_map_get(&r->counts, group);
+    uint64_t count = key_map_get(&s->groups_of, group);
     if (pattern && count > limits[which]) {
         row = sums_row(s, group.a, group.b, 0);
-        if (row)
-            row->values[r->marks] = 1;
+        row->values[s->info->marks] = 1;
         return row;
     }
-    if (pattern && key_map_set(&r->counts, group, count + 1) < 0)
-        return NULL;
+    if (pattern)
+        key_map_set(&s->groups_of, group, count + 1);
     return sums_row(s, key.a, key.b, 0);
 }
 
-void range_rows_say(FILE *out)
+void range_rows_say(const struct table *t, FILE *out)
 {
-    fprintf(out, "*: a number that differs in more than %u names; --no-group shows each name\n",
-            RANGES_APART_MAX);
+    const struct sums *s = t->source;
+    if (s->whole[s->info->marks])
+        fprintf(out, "*: a number that differs in more than %u names; --no-group shows each name\n",
+                RANGES_APART_MAX);
 }

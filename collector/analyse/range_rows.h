@@ -4,7 +4,7 @@
  * (range_text.h): XlaModule:#hlo_module=jit_f,..# becomes "XlaModule: jit_f". More than
  * RANGES_APART_MAX texts of a domain that differ only in separate numbers ("iteration 17") then
  * share one row, and so do more than RANGES_ALIKE_MAX that differ in any numbers. The row's name
- * has '*' in place of these numbers.
+ * has '*' in place of these numbers, and its value `marks` (struct sums_info) is not 0.
  *
  * The first texts have rows of their own. Once there are too many, further ones go to the group's
  * row, and at the end the first ones join them.
@@ -20,29 +20,18 @@
 #define RANGES_APART_MAX 8
 #define RANGES_ALIKE_MAX 256
 
-struct range_rows {
-    struct sums *sums;     /* a view; its keys are the text and the domain */
-    unsigned marks;        /* index of the value that counts groups in a row */
-    struct key_map counts; /* (pattern, domain) -> rows of their own */
-};
+/* For struct sums_info: returns the row of a range, whose keys are its text and domain. */
+struct sums_row *range_row(struct sums *s, struct key key);
 
-/* Returns the row of a range; `text` and `domain`, interned, may be NULL. A view until the next row
- * is made; NULL if out of memory. */
-struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *text,
-                                const struct kernel_name *domain);
+/* Likewise, when all rows exist: groups them. Returns 0. */
+int range_rows_complete(struct sums *s);
 
-/* Call after the last range: groups the rows. 0 or GPUPROF_NO_MEMORY. */
-int range_rows_complete(struct range_rows *r);
+/* Groups names alone: each of names[count] that belongs to a group within its domain becomes the
+ * group's name, with '*'. Names may be NULL or equal; `domains` NULL: all have none. */
+void range_names_group(struct kernel_names *texts, const struct kernel_name **names,
+                       const struct kernel_name *const *domains, uint32_t count);
 
-/*
- * Groups names alone: each of names[count] that belongs to a group within its domain becomes the
- * group's name, with '*'. Names may be NULL or equal; `domains` NULL: all have none. Returns how
- * many names changed, or GPUPROF_NO_MEMORY.
- */
-int64_t range_names_group(struct kernel_names *texts, const struct kernel_name **names,
-                          const struct kernel_name *const *domains, uint32_t count);
-
-/* Prints what '*' means, below a table that has one. */
-void range_rows_say(FILE *out);
+/* Prints what '*' means, below a table of sums that has one. */
+void range_rows_say(const struct table *t, FILE *out);
 
 #endif

@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/report_make.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/gpu_report.h"
 #include "analyse/idle.h"
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
-#include "error.h"
 #include "resolve/selection.h"
 #include "resolve/steps.h"
+
+#define ANALYSIS(info) &info,
+static const struct sums_info *const infos[] = {
+#include "analyse/analyses.def"
+};
 
 #define MAKES(name, member) [MAKES_##name] = &name##_analysis,
 static const struct analysis *const analyses[] = {
 #include "analyse/analyses.def"
 };
+
+void report_hear(struct report *r, struct consumer consumer)
+{
+    assert(r->consumer_count < WALK_CONSUMERS_MAX);
+    r->consumers[r->consumer_count++] = consumer;
+}
 
 /* ---- analyses of the folders below ----------------------------------------------------------- */
 
@@ -28,34 +41,45 @@ static int begin_marks(struct report *r)
 {
     const struct step_request *request = r->request.steps;
     r->program_steps = r->marks;
+    report_hear(r, steps_consumer(r->marks));
     return steps_init(r->marks, &r->walk, request ? request->by : NULL,
                       request ? request->pattern : NULL);
 }
 
-ANALYSIS_HEARS(consumers_of_marks, steps_consumer(r->marks))
-
 ANALYSIS_FREES(release_marks, steps_release(r->marks))
 
-const struct analysis marks_analysis = {ANALYSIS_STATE(marks),
-                                        .uses = USE_PARTS,
-                                        .parts = REPORT_IDLE,
-                                        .begin = begin_marks,
-                                        .consumers = consumers_of_marks,
+const struct analysis marks_analysis = {ANALYSIS_STATE(marks), .uses = USE_PARTS,
+                                        .parts = REPORT_IDLE, .begin = begin_marks,
                                         .release = release_marks};
 
 static int begin_peaks(struct report *r)
 {
     memory_peaks_init(&r->peaks, &r->walk);
+    report_hear(r, ledger_consumer(&r->peaks.ledger));
     return 0;
 }
 
-ANALYSIS_HEARS(consumers_of_peaks, ledger_consumer(&r->peaks.ledger))
+static int end_peaks(struct report *r)
+{
+    struct sums *s = &r->sums[ANALYSIS_gpu_memory_sums];
+    memory_peaks_finish(&r->peaks);
+    for (uint32_t i = 0; i < memory_peaks_count(&r->peaks); i++) {
+        const struct place_totals *place = &r->peaks.ledger.totals.list[i];
+        uint32_t process = place->process->index;
+        if (place->is_host || place->device == LEDGER_NO_DEVICE)
+            continue;
+        *sums_row(s, process, place->device, PEAK_ALLOCATED)->values = r->peaks.list[i].allocated;
+        *sums_row(s, process, place->device, PEAK_RESERVED)->values = r->peaks.list[i].reserved;
+    }
+    return sums_finish(s);
+}
+
 ANALYSIS_FREES(release_peaks, memory_peaks_release(&r->peaks))
 
 const struct analysis peaks_analysis = {.uses = USE_EXPORT | USE_PARTS,
                                         .parts = REPORT_MEMORY,
                                         .begin = begin_peaks,
-                                        .consumers = consumers_of_peaks,
+                                        .end = end_peaks,
                                         .release = release_peaks};
 
 /* Idle time needs devices: some process must have, or should have, some. */
@@ -67,23 +91,31 @@ static bool wants_idle(const struct report *r)
 static int begin_idle(struct report *r)
 {
     const struct steps *steps = r->marks ? r->marks : r->request.found;
+    report_hear(r, idle_consumer(r->idle));
     return idle_init(r->idle, &r->walk, r->request.use == USE_PARTS ? NULL : steps);
 }
 
-ANALYSIS_HEARS(consumers_of_idle, idle_consumer(r->idle))
-ANALYSIS_DOES(end_idle, idle_finish(r->idle))
+static int end_idle(struct report *r)
+{
+    return idle_finish(r->idle);
+}
+
 ANALYSIS_FREES(release_idle, idle_release(r->idle))
 
-const struct analysis idle_analysis = {ANALYSIS_STATE(idle), .uses = USE_EXPORT | USE_PARTS,
-                                       .parts = REPORT_IDLE, .is_wanted = wants_idle,
-                                       .begin = begin_idle,  .consumers = consumers_of_idle,
-                                       .end = end_idle,      .release = release_idle};
+const struct analysis idle_analysis = {ANALYSIS_STATE(idle),   .uses = USE_EXPORT | USE_PARTS,
+                                       .parts = REPORT_IDLE,   .is_wanted = wants_idle,
+                                       .begin = begin_idle,    .end = end_idle,
+                                       .release = release_idle};
 
-ANALYSIS_DOES(begin_hang, hang_init(&r->hang, &r->walk))
-
-static unsigned consumers_of_hang(struct report *r, struct consumer *list)
+static int begin_hang(struct report *r)
 {
-    return r->request.leaves & REPORT_CALLS ? 0 : hang_consumers(&r->hang, list);
+    hang_init(&r->hang, &r->walk);
+    if (r->request.leaves & REPORT_CALLS)
+        return 0;
+    report_hear(r, collectives_consumer(&r->hang.collectives, r->hang.needs_stacks));
+    if (unfinished_may_be(&r->hang.unfinished))
+        report_hear(r, unfinished_consumer(&r->hang.unfinished));
+    return 0;
 }
 
 static int end_hang(struct report *r)
@@ -95,11 +127,8 @@ static int end_hang(struct report *r)
 
 ANALYSIS_FREES(release_hang, hang_release(&r->hang))
 
-const struct analysis hang_analysis = {.uses = USE_PARTS,
-                                       .begin = begin_hang,
-                                       .consumers = consumers_of_hang,
-                                       .end = end_hang,
-                                       .release = release_hang};
+const struct analysis hang_analysis = {
+    .uses = USE_PARTS, .begin = begin_hang, .end = end_hang, .release = release_hang};
 
 static int end_cost(struct report *r)
 {
@@ -123,6 +152,56 @@ ANALYSIS_FREES(release_ranks, rank_report_release(&r->ranks))
 
 const struct analysis ranks_analysis = {
     .uses = USE_PARTS, .end = end_ranks, .release = release_ranks};
+
+/* ---- tables of sums ---------------------------------------------------------------------------
+ */
+
+_Static_assert(ANALYSES_COUNT <= 64, "each has a bit");
+
+bool analyses_are_of_rows(uint64_t tables)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (tables >> i & 1 && !sums_is_of_rows(infos[i]))
+            return false;
+    return tables;
+}
+
+unsigned analyses_find(const struct table_info *table)
+{
+    unsigned i = 0;
+    while (i < ANALYSES_COUNT && &infos[i]->table != table)
+        i++;
+    return i;
+}
+
+int analyses_finish(struct sums *sums)
+{
+    int error = 0;
+    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0; i++)
+        error = sums[i].info ? sums_finish(&sums[i]) : 0;
+    return error;
+}
+
+void analyses_leave(struct sums *sums, unsigned leaves)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (infos[i]->parts & leaves)
+            sums[i].info = NULL;
+}
+
+void analyses_put(struct sums *sums, struct part *p)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (infos[i]->table.by == BY_NAME)
+            sums_put(&sums[i], p); /* no rows, if the table was not started */
+}
+
+void analyses_add(struct sums *sums, struct part *p)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT && !p->has_failed; i++)
+        if (sums[i].info)
+            sums_add(&sums[i], p);
+}
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -204,17 +283,13 @@ unsigned report_parts_missing(const struct recording *rec)
 
 static bool report_make_is_wanted(const struct report *r, const struct analysis *a)
 {
-    if (r->request.only)
-        return a->has_readers;
-    return (a->uses & r->request.use) == (unsigned)r->request.use &&
+    return !r->request.only && (a->uses & r->request.use) == (unsigned)r->request.use &&
            !(a->parts & r->request.leaves) && (!a->is_wanted || a->is_wanted(r));
 }
 
 static int report_make_begin(struct report *r, const struct analysis *a)
 {
-    void *state = a->bytes ? calloc(1, a->bytes) : NULL;
-    if (a->bytes && !state)
-        return GPUPROF_NO_MEMORY;
+    void *state = memory_new(a->bytes != 0, a->bytes);
     if (a->bytes)
         memcpy((char *)r + a->at, &state, sizeof state);
     return a->begin ? a->begin(r) : 0;
@@ -232,23 +307,42 @@ static enum selection_calls calls_of(const struct report_request *request)
     return (request->leaves & past) == past ? CALLS_OF_WORK : CALLS_UP_TO;
 }
 
+static void begin_tables(struct report *r)
+{
+    const struct report_request *request = &r->request;
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++) {
+        const struct sums_info *info = infos[i];
+        struct sums *s = &r->sums[i];
+        if (info->parts & request->leaves || (request->only && !(request->only >> i & 1)) ||
+            (info->table.by != BY_NAME && info->table.by != request->by))
+            continue;
+        sums_init(s, info, &r->walk, &r->histogram_rows);
+        s->by = request->by;
+        s->groups = request->groups;
+        s->is_unseen = request->leaves & REPORT_UNSEEN;
+        sums_read_rows(s, &r->resolver);
+        if (sums_has_consumer(s))
+            report_hear(r, sums_consumer(s));
+    }
+}
+
 int report_begin(struct report *r, struct recording *rec, const struct report_request *request)
 {
     r->rec = rec;
     r->request = *request;
     r->selection = request->selection;
-    r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
+    r->process_calls = memory_new(rec->count + 1u, sizeof *r->process_calls);
     int error = r->walk.rec ? 0 : walk_init(&r->walk, rec);
     if (error == 0)
         error = resolver_init(&r->resolver, &r->walk);
-    if (error < 0 || !r->process_calls)
-        return GPUPROF_NO_MEMORY;
+    if (error < 0)
+        return error;
     if (request->selection)
         r->walk.filter = selection_filter(request->selection, calls_of(request));
     r->walk.symbols =
         request->walk_ns_max ? SYMBOLS_OFF : request->symbols; /* the summary must be quick */
-    analyses_start(r->sums, &r->walk, request->by, request->groups, request->leaves, request->only,
-                   &r->histogram_rows);
+    r->consumer_count = 2;
+    begin_tables(r);
     for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++)
         if ((r->has_begun[i] = report_make_is_wanted(r, analyses[i])))
             error = report_make_begin(r, analyses[i]);
@@ -257,17 +351,16 @@ int report_begin(struct report *r, struct recording *rec, const struct report_re
 
 int report_walk(struct report *r, const struct consumer *first)
 {
-    struct consumer list[2 + ANALYSES_COUNT + REPORT_ANALYSES * ANALYSIS_CONSUMERS_MAX] = {*first};
-    unsigned count = 2; /* walk_run checks the maximum */
-    analyses_consumers(r->sums, &r->resolver, list, &count);
-    for (unsigned i = 0; i < REPORT_ANALYSES; i++)
-        if (r->has_begun[i] && analyses[i]->consumers)
-            count += analyses[i]->consumers(r, &list[count]);
     r->resolver.leaves_work = !r->stacks && !recording_any(r->rec, process_expects_gpu);
-    int error = resolver_consumer(&r->resolver, &list[1]);
+    r->consumers[0] = *first;
+    if (!r->request.only) /* what was lost is reported */
+        r->consumers[0].needs |= WALK_SPANS |
+                                 (r->request.leaves & REPORT_IDLE ? (unsigned)WALK_STACKS : 0) |
+                                 (r->resolver.leaves_work ? 0 : (unsigned)WALK_LOSSES);
+    int error = resolver_consumer(&r->resolver, &r->consumers[1]);
     if (error < 0)
         say_error("report", error);
-    return error < 0 ? error : walk_run(&r->walk, NULL, list, count);
+    return error < 0 ? error : walk_run(&r->walk, NULL, r->consumers, r->consumer_count);
 }
 
 int report_end(struct report *r, const char *verb)
@@ -315,7 +408,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
 
 void report_release(struct report *r)
 {
-    analyses_release(r->sums);
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        sums_release(&r->sums[i]);
     resolver_release(&r->resolver);
     free(r->process_calls);
     for (unsigned i = 0; i < REPORT_ANALYSES; i++) {

@@ -99,6 +99,8 @@ struct report {
     const struct steps
         *program_steps; /* a view: `marks`, or those of `steps`; NULL: not requested */
     bool has_begun[REPORT_ANALYSES];
+    struct consumer consumers[WALK_CONSUMERS_MAX]; /* the first two are report_walk's */
+    unsigned consumer_count;
 #define MAKES(name, member) member;
 #include "analyse/analyses.def"
 };
@@ -111,31 +113,16 @@ struct analysis {
     unsigned parts;   /* enum report_part: left out if any of these is */
     bool says_errors; /* it prints its own errors at the end, on stderr */
     bool (*is_wanted)(const struct report *r);
-    int (*begin)(struct report *r); /* called before the walk; release is called in any case */
-    /* Puts its consumers for the walk into `list`, at most ANALYSIS_CONSUMERS_MAX; returns how
-     * many. */
-    unsigned (*consumers)(struct report *r, struct consumer *list);
+    /* Called before the walk; adds its consumers (report_hear). Release is called in any case. */
+    int (*begin)(struct report *r);
     int (*end)(struct report *r); /* called after the walk, after the ends of earlier rows */
-    bool has_readers;             /* it is in reports of rows alone, too */
     void (*release)(struct report *r);
 };
 
-#define ANALYSIS_CONSUMERS_MAX 2
 #define ANALYSIS_STATE(MEMBER)                                                                     \
     .at = offsetof(struct report, MEMBER), .bytes = sizeof *((struct report *)0)->MEMBER
 
-/* Define an analysis function that is one call: begin or end, consumers, release. */
-#define ANALYSIS_DOES(NAME, CALL)                                                                  \
-    static int NAME(struct report *r)                                                              \
-    {                                                                                              \
-        return CALL;                                                                               \
-    }
-#define ANALYSIS_HEARS(NAME, CONSUMER)                                                             \
-    static unsigned NAME(struct report *r, struct consumer *list)                                  \
-    {                                                                                              \
-        *list = CONSUMER;                                                                          \
-        return 1;                                                                                  \
-    }
+/* Defines a release function that is one call. */
 #define ANALYSIS_FREES(NAME, CALL)                                                                 \
     static void NAME(struct report *r)                                                             \
     {                                                                                              \
@@ -154,6 +141,9 @@ struct analysis {
 int report_begin(struct report *r, struct recording *rec, const struct report_request *request);
 int report_walk(struct report *r, const struct consumer *first);
 int report_end(struct report *r, const char *verb);
+
+/* Adds a consumer to the report's walk. */
+void report_hear(struct report *r, struct consumer consumer);
 
 bool report_wants_steps(const struct report *r);
 

@@ -34,10 +34,9 @@ static int stack_report_analysis_begin(struct report *r)
     r->stacks->is_mine = r->request.is_mine;
     stack_costs_init(&r->stacks->costs, &r->walk);
     r->stacks->costs.has_samples = r->request.by != BY_STACK; /* rows of stacks are calls */
+    report_hear(r, stack_costs_consumer(&r->stacks->costs));
     return 0;
 }
-
-ANALYSIS_HEARS(stack_report_consumers, stack_costs_consumer(&r->stacks->costs))
 
 static void stack_report_analysis_release(struct report *r)
 {
@@ -142,12 +141,10 @@ static int stack_report_analysis_end(struct report *report)
     return 0;
 }
 
-const struct analysis stacks_analysis = {ANALYSIS_STATE(stacks),
-                                         .is_wanted = stack_report_is_wanted,
-                                         .begin = stack_report_analysis_begin,
-                                         .consumers = stack_report_consumers,
-                                         .end = stack_report_analysis_end,
-                                         .release = stack_report_analysis_release};
+const struct analysis stacks_analysis = {
+    ANALYSIS_STATE(stacks), .is_wanted = stack_report_is_wanted,
+    .begin = stack_report_analysis_begin, .end = stack_report_analysis_end,
+    .release = stack_report_analysis_release};
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 

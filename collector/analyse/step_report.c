@@ -7,8 +7,7 @@
 
 #include "analyse/report_make.h"
 #include "base/array.h"
-#include "base/message.h"
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
 #include "resolve/op_names.h"
@@ -148,17 +147,15 @@ static void count_op(struct step_sweep *p, const struct host_span *op, uint32_t 
         p->loaders += by;
 }
 
-static int step_report_close_op(struct step_report *r, const struct host_span *op)
+static void step_report_close_op(struct step_report *r, const struct host_span *op)
 {
     uint64_t ns = op->end_ns - op->begin_ns;
-    if (!op_works(op))
-        return 0;
-    step_differences_add(&r->differs, CHANGE_OPERATOR, op->process, op->begin_ns, op->text,
-                         !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
-    return 0;
+    if (op_works(op))
+        step_differences_add(&r->differs, CHANGE_OPERATOR, op->process, op->begin_ns, op->text,
+                             !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
 }
 
-static int step_report_take_op(struct step_report *r, const struct slice *s)
+static void step_report_take_op(struct step_report *r, const struct slice *s)
 {
     struct host_span *op = s->span;
     struct step_sweep *p = &r->sweeps[s->event.process->index];
@@ -172,12 +169,13 @@ static int step_report_take_op(struct step_report *r, const struct slice *s)
     if (p->loaders > loaders && !loaders && p->next < p->end &&
         r->steps.list[p->next].begin_ns <= s->event.begin_ns)
         r->steps.list[p->next].batches++;
-    return opens || s->change == SPAN_LOST || s->is_filtered ? 0 : step_report_close_op(r, op);
+    if (!opens && s->change != SPAN_LOST && !s->is_filtered)
+        step_report_close_op(r, op);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static int step_report_take_work(struct step_report *r, struct step_sweep *p, const struct event *e)
+static void take_work(struct step_report *r, struct step_sweep *p, const struct event *e)
 {
     const struct record *record = e->record;
     const struct kernel_name *name = NULL;
@@ -187,13 +185,10 @@ static int step_report_take_work(struct step_report *r, struct step_sweep *p, co
         name = walk_kernel(r->walk, e->process, record_arg(record, KERNEL_NAME_INDEX));
     if (name && nccl_is_kernel(name))
         part = STEP_COMMUNICATION;
-    if (p->until_ns[part] < e->end_ns)
-        p->until_ns[part] = e->end_ns;
-    if (record->type != RECORD_KERNEL)
-        return 0;
-    step_differences_add(&r->differs, CHANGE_KERNEL, e->process, e->begin_ns, name,
-                         e->end_ns - e->begin_ns);
-    return 0;
+    p->until_ns[part] = max_of(p->until_ns[part], e->end_ns);
+    if (record->type == RECORD_KERNEL)
+        step_differences_add(&r->differs, CHANGE_KERNEL, e->process, e->begin_ns, name,
+                             e->end_ns - e->begin_ns);
 }
 
 static int step_report_take(void *context, const struct slice *s)
@@ -208,15 +203,15 @@ static int step_report_take(void *context, const struct slice *s)
     if (!is_op && type != RECORD_CALL && !is_stream_work((uint8_t)type))
         return 0;
     step_report_pass_time(r, p, s->change == SPAN_LEFT ? s->span->end_ns : e->begin_ns);
-    if (is_op)
-        return step_report_take_op(r, s);
-    if (type != RECORD_CALL)
-        return step_report_take_work(r, p, e);
-    if (p->until_ns[STEP_RUNTIME] < e->end_ns)
-        p->until_ns[STEP_RUNTIME] = e->end_ns;
-    bool waits = e->function->does == API_DOES_SYNC && !r->thread_phases[e->thread->index];
-    if (waits && p->waited_ns < e->end_ns)
-        p->waited_ns = e->end_ns;
+    if (is_op) {
+        step_report_take_op(r, s);
+    } else if (type != RECORD_CALL) {
+        take_work(r, p, e);
+    } else {
+        p->until_ns[STEP_RUNTIME] = max_of(p->until_ns[STEP_RUNTIME], e->end_ns);
+        if (e->function->does == API_DOES_SYNC && !r->thread_phases[e->thread->index])
+            p->waited_ns = max_of(p->waited_ns, e->end_ns);
+    }
     return 0;
 }
 
@@ -250,11 +245,11 @@ static int take_slice_of_work(void *context, const struct slice *s)
 {
     struct step_report *r = context;
     const struct event *e = &s->event;
-    int error = step_report_take(r, s);
     uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
     const struct step *step = steps_at(&r->steps, e->process, at_ns);
-    if (error < 0 || !step || !is_split(r, step) || step->end_ns <= at_ns)
-        return error;
+    step_report_take(r, s);
+    if (!step || !is_split(r, step) || step->end_ns <= at_ns)
+        return 0;
     int phase = s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE;
     if (phase >= 0)
         r->all.gpu_ns[phase] += e->end_ns - e->begin_ns;
@@ -314,12 +309,10 @@ uint64_t step_report_quantile(const struct step_report *r, double fraction)
     return r->all.whole ? step_ns(&r->steps.list[r->order[r->all.whole - rank]]) : 0;
 }
 
-static int order_steps(struct step_report *r)
+static void order_steps(struct step_report *r)
 {
     struct step *list = r->steps.list;
-    r->order = calloc(r->steps.count + 1u, sizeof *r->order);
-    if (!r->order)
-        return GPUPROF_NO_MEMORY;
+    r->order = memory_new(r->steps.count + 1u, sizeof *r->order);
     for (uint32_t i = 0; i < r->walk->rec->count; i++) {
         r->sweeps[i].next = r->steps.firsts[i];
         r->sweeps[i].end = r->steps.firsts[i + 1];
@@ -339,33 +332,12 @@ static int order_steps(struct step_report *r)
     if (r->all.whole)
         qsort_r(r->order, r->all.whole, sizeof *r->order, compare_steps, list);
     step_differences_find(r);
-    return 0;
 }
 
-static int step_report_start(struct step_report *r)
+static int step_report_analysis_begin(struct report *r)
 {
-    const struct recording *rec = r->walk->rec;
-    r->sweeps = calloc(rec->count + 1u, sizeof *r->sweeps);
-    r->thread_phases = calloc(rec->thread_count + 1u, sizeof *r->thread_phases);
-    return r->sweeps && r->thread_phases ? 0 : GPUPROF_NO_MEMORY;
-}
-
-ANALYSIS_DOES(step_report_analysis_begin, op_phases_init(&r->steps->phases, &r->walk))
-ANALYSIS_HEARS(step_report_consumers, op_phases_consumer(&r->steps->phases))
-
-static int step_report_make(struct step_report *r)
-{
-    struct consumer parts = {.context = r,
-                             .needs = WALK_SPANS | WALK_WORK,
-                             .take = step_report_take,
-                             .take_work = take_slice_of_work,
-                             .end = step_report_end};
-    int error = r->walk->losses ? step_report_start(r) : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = order_steps(r);
-    if (error < 0)
-        say_error("report", error);
-    return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
+    report_hear(r, op_phases_consumer(&r->steps->phases));
+    return op_phases_init(&r->steps->phases, &r->walk);
 }
 
 /* Uses a walk of its own. Its losses are dropped: those of the report's walk are complete. */
@@ -373,6 +345,12 @@ static int step_report_analysis_end(struct report *report)
 {
     struct step_report *r = report->steps;
     const struct step_request *request = report->request.steps;
+    const struct recording *rec = report->rec;
+    const struct consumer parts = {.context = r,
+                                   .needs = WALK_SPANS | WALK_WORK,
+                                   .take = step_report_take,
+                                   .take_work = take_slice_of_work,
+                                   .end = step_report_end};
     struct walk *walk = r->walk = &report->walk;
     struct losses *losses = walk->losses;
     const struct walk_filter *filter = walk->filter;
@@ -382,18 +360,18 @@ static int step_report_analysis_end(struct report *report)
     *report->marks = (struct steps){.kind = STEPS_NONE};
     report->program_steps = &r->steps;
     walk->filter = selection_steps_filter(request->selection);
-    walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = step_report_make(r);
+    walk->losses = memory_new(rec->count + 1u, sizeof *losses);
+    r->sweeps = memory_new(rec->count + 1u, sizeof *r->sweeps);
+    r->thread_phases = memory_new(rec->thread_count + 1u, sizeof *r->thread_phases);
+    order_steps(r);
+    int error = r->steps.count ? walk_run(walk, NULL, &parts, 1) : 0;
     free(walk->losses);
     walk->losses = losses;
     walk->filter = filter;
     return error;
 }
 
-const struct analysis steps_analysis = {ANALYSIS_STATE(steps),
-                                        .says_errors = true,
-                                        .is_wanted = report_wants_steps,
-                                        .begin = step_report_analysis_begin,
-                                        .consumers = step_report_consumers,
-                                        .end = step_report_analysis_end,
-                                        .release = step_report_analysis_release};
+const struct analysis steps_analysis = {
+    ANALYSIS_STATE(steps),           .says_errors = true,
+    .is_wanted = report_wants_steps, .begin = step_report_analysis_begin,
+    .end = step_report_analysis_end, .release = step_report_analysis_release};

@@ -11,19 +11,19 @@ static int threads_take(void *context, const struct rows *rows)
     for (uint32_t i = 0; i < rows->count; i++) {
         uint64_t flags = rows->columns[ROW_FLAGS][i], ns = rows->columns[ROW_NS][i];
         uint64_t weight = rows->columns[ROW_WEIGHT][i];
-        bool is_work = !has_calls && flags & ROW_CALLED;
-        struct sums_row *row =
-            has_calls || is_work ? sums_row(context, rows->columns[ROW_THREAD][i], 0, 0) : NULL;
-        if (has_calls) {
-            row->values[CALLS] += weight;
-            row->values[RECORDED]++;
-            row->values[ERRORS] += flags & ROW_FAILED ? weight : 0;
-            row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
-            row->values[TOTAL] += flags & ROW_NESTED ? 0 : ns * weight;
-        } else if (is_work) {
-            row->values[WORK]++;
-            row->values[GPU] += ns;
+        if (!has_calls && !(flags & ROW_CALLED))
+            continue;
+        uint64_t *values = sums_row(context, rows->columns[ROW_THREAD][i], 0, 0)->values;
+        if (!has_calls) {
+            values[WORK]++;
+            values[GPU] += ns;
+            continue;
         }
+        values[CALLS] += weight;
+        values[RECORDED]++;
+        values[ERRORS] += flags & ROW_FAILED ? weight : 0;
+        values[MAX] = max_of(values[MAX], ns);
+        values[TOTAL] += flags & ROW_NESTED ? 0 : ns * weight;
     }
     return 0;
 }

@@ -6,8 +6,8 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "read/process.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
@@ -21,7 +21,7 @@ static bool may_hang(const struct process *p)
            process_meta(p, PROCESS_RECOVERED);
 }
 
-int unfinished_init(struct unfinished *u, struct walk *walk)
+void unfinished_init(struct unfinished *u, struct walk *walk)
 {
     const struct recording *rec = walk->rec;
     bool any = false;
@@ -29,15 +29,12 @@ int unfinished_init(struct unfinished *u, struct walk *walk)
     for (uint32_t i = 0; i < rec->count; i++)
         any |= may_hang(rec->processes[i]);
     if (!any)
-        return 0;
-    u->processes = calloc(rec->count, sizeof *u->processes);
-    u->launches = calloc(UNFINISHED_LAUNCHES_MAX, sizeof *u->launches);
-    u->by_id = calloc(UNFINISHED_LAUNCHES_MAX, sizeof *u->by_id);
-    if (!u->processes || !u->launches || !u->by_id)
-        return GPUPROF_NO_MEMORY;
+        return;
+    u->processes = memory_new(rec->count, sizeof *u->processes);
+    u->launches = memory_new(UNFINISHED_LAUNCHES_MAX, sizeof *u->launches);
+    u->by_id = memory_new(UNFINISHED_LAUNCHES_MAX, sizeof *u->by_id);
     for (uint32_t i = 0; i < rec->count; i++)
         u->processes[i].may_hang = may_hang(rec->processes[i]);
-    return 0;
 }
 
 void unfinished_release(struct unfinished *u)
@@ -197,11 +194,10 @@ static int unfinished_take(void *context, const struct slice *s)
     return 0;
 }
 
-static int note_ended(struct unfinished *u, const struct unfinished_launch *l)
+static void note_ended(struct unfinished *u, const struct unfinished_launch *l)
 {
-    struct key key = {l->process->index, (uintptr_t)l->kernel, 0};
-    int error = l->kernel ? key_map_set(&u->ended, key, 1) : 0;
-    return error == GPUPROF_NO_MEMORY ? error : 0;
+    if (l->kernel)
+        key_map_set(&u->ended, (struct key){l->process->index, (uintptr_t)l->kernel, 0}, 1);
 }
 
 /* Work with a record has ended, and so has all earlier work of its launch's stream. */
@@ -224,7 +220,8 @@ static int take_ended(void *context, const struct slice *s)
     stream->number = record_arg(e->record, KERNEL_STREAM);
     stream->is_known = true;
     end_until(stream, l->begin_ns);
-    return note_ended(u, l);
+    note_ended(u, l);
+    return 0;
 }
 
 /* ---- its end ---- */
@@ -288,19 +285,17 @@ static const struct unfinished_launch *launch_at(const struct unfinished *u, uin
 }
 
 /* Synchronised work has ended, with or without records. */
-static int end_synced(struct unfinished *u)
+static void end_synced(struct unfinished *u)
 {
     const struct unfinished_launch *l;
-    int error = 0;
     for (uint32_t i = 0; i < u->stream_count; i++) {
         const struct unfinished_process *p = &u->processes[u->streams[i].process];
         if (p->device != DEVICE_ANY)
             end_until(&u->streams[i], p->synced_ns);
     }
-    for (uint64_t i = 0; error == 0 && (l = launch_at(u, i)); i++)
+    for (uint64_t i = 0; (l = launch_at(u, i)); i++)
         if (l->begin_ns <= u->streams[l->stream].done_ns)
-            error = note_ended(u, l);
-    return error;
+            note_ended(u, l);
 }
 
 static int unfinished_end(void *context)
@@ -308,10 +303,8 @@ static int unfinished_end(void *context)
     struct unfinished *u = context;
     const struct unfinished_launch *l;
     uint32_t rows = 0;
-    u->rows = calloc(u->stream_count + 1u, sizeof *u->rows);
-    int error = u->rows ? end_synced(u) : GPUPROF_NO_MEMORY;
-    if (error < 0)
-        return error;
+    u->rows = memory_new(u->stream_count + 1u, sizeof *u->rows);
+    end_synced(u);
     for (uint64_t i = 0; (l = launch_at(u, i)); i++)
         if (l->begin_ns > u->streams[l->stream].done_ns)
             count(u, &u->rows[l->stream], l);
@@ -357,7 +350,7 @@ char *unfinished_text(const struct unfinished_row *row)
     char number[UNIT_TEXT_BYTES];
     return row->count > 1 ? text_printf("%s, or another of %s", unfinished_name_of(row),
                                         count_text(number, row->count))
-                          : strdup(unfinished_name_of(row));
+                          : memory_text(unfinished_name_of(row));
 }
 
 static const char *const states[] = {
@@ -373,19 +366,17 @@ static char *unfinished_row_text(const struct unfinished_row *row)
     char title[1200], *what = unfinished_text(row);
     struct new_text made;
     FILE *out = new_text_begin(&made);
-    if (out && what) {
-        fputs(what, out);
-        if (row->stream->is_known)
-            fprintf(out, ", on stream %llu of GPU %llu", (unsigned long long)row->stream->number,
-                    (unsigned long long)row->stream->device);
-        else
-            fprintf(out, ", on stream 0x%llx", (unsigned long long)row->stream->handle);
-        fprintf(out, ", from %s", thread_title(l->process, l->thread, title, sizeof title));
-        if (l->op)
-            fprintf(out, ", in %s", l->op->shown);
-        if (row->state != UNFINISHED_WAITED)
-            fprintf(out, "; %s", states[row->state]);
-    }
+    fputs(what, out);
+    if (row->stream->is_known)
+        fprintf(out, ", on stream %llu of GPU %llu", (unsigned long long)row->stream->number,
+                (unsigned long long)row->stream->device);
+    else
+        fprintf(out, ", on stream 0x%llx", (unsigned long long)row->stream->handle);
+    fprintf(out, ", from %s", thread_title(l->process, l->thread, title, sizeof title));
+    if (l->op)
+        fprintf(out, ", in %s", l->op->shown);
+    if (row->state != UNFINISHED_WAITED)
+        fprintf(out, "; %s", states[row->state]);
     free(what);
     return new_text_end(&made, out);
 }

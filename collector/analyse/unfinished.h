@@ -91,8 +91,8 @@ struct unfinished {
     uint32_t row_count;
 };
 
-/* `walk` must outlive `u`. 0 or GPUPROF_NO_MEMORY; call unfinished_release in both cases. */
-int unfinished_init(struct unfinished *u, struct walk *walk);
+/* `walk` must outlive `u`. */
+void unfinished_init(struct unfinished *u, struct walk *walk);
 void unfinished_release(struct unfinished *u);
 
 /* True if a process may have left unfinished work. Only then is the consumer needed. */

@@ -40,6 +40,7 @@ void sums_release(struct sums *s)
     free(s->values);
     free(s->function_of);
     key_map_release(&s->places);
+    key_map_release(&s->groups_of);
     kernel_names_release(&s->texts);
 }
 

@@ -92,6 +92,7 @@ struct sums_info {
     bool is_left_out;    /* JSON omits the table if no row is shown */
     uint8_t recorded;    /* the value that counts records; with a larger value 0, sums are estimated
                           * from them (--overhead-max); 0: never estimated */
+    uint8_t marks;       /* the value that marks rows of grouped names (range_rows.h) */
     unsigned parts;      /* enum report_part: the parts it needs */
     /* All functions may be NULL. Returns the row's name if its first key is not enough, perhaps in
      * `text`, of SUMS_NAME_BYTES. */
@@ -141,8 +142,10 @@ struct sums {
     const uint64_t *all;         /* a view of the totals for shares, perhaps another table's */
     enum report_by by;           /* how rows are grouped, and whether numbered names are joined */
     bool groups;
-    void *owner;           /* a view: the feeding consumer if another one; NULL: parts */
-    uint64_t *function_of; /* owned: index of a function -> its name's key; 0: not used yet */
+    bool is_unseen;           /* only whether it has rows is shown */
+    struct key_map groups_of; /* range_rows.h: (pattern, domain) -> rows of their own */
+    void *owner;              /* a view: the feeding consumer if another one; NULL: parts */
+    uint64_t *function_of;    /* owned: index of a function -> its name's key; 0: not used yet */
     uint32_t function_of_count;
     uint64_t begin_ns;         /* times are shown relative to this */
     struct kernel_names texts; /* for sums_text: each table limits its own names */
