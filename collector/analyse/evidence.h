@@ -123,7 +123,7 @@ int finding_gpu_end(void *context);
 
 /* Then: requests the lines of the evidence that is reported and, once they are looked up, sets its
  * names and places. */
-int finding_gpu_want(struct finding_gpu *g);
+void finding_gpu_want(struct finding_gpu *g);
 int finding_gpu_name(struct finding_gpu *g);
 
 /* Was there more than fits? Something is left out then. */

@@ -383,12 +383,12 @@ int finding_gpu_end(void *context)
 
 /* ---- evidence -------------------------------------------------------------------------------- */
 
-int finding_gpu_want(struct finding_gpu *g)
+void finding_gpu_want(struct finding_gpu *g)
 {
     for (uint32_t i = 0; i < g->found->count; i++)
         if (evidence_is_reported(g->found, &g->found->list[i]))
             work_places_want(&g->wheres, g->found->list[i].place);
-    return work_places_add_lines(&g->wheres, &g->idle->lines);
+    work_places_add_lines(&g->wheres, &g->idle->lines);
 }
 
 /* The name for people of an evidence's `what`, perhaps in `text`. */

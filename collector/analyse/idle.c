@@ -297,11 +297,12 @@ int idle_name(struct idle *d, const char *symbol_folder)
     struct work_places *places = &d->arrivals.places;
     struct idle_row *row = d->rows.list, *end = row + d->rows.count;
     int error = 0;
-    for (; error == 0 && row < end; row++)
-        error = row->text ? 0 : idle_place_want(&d->lines, row->process, &row->place);
-    error = error ?: work_places_add_lines(places, &d->lines) ?:
-            place_lines_find(&d->lines, d->walk->rec, symbol_folder) ?:
-            work_places_name(places, &d->lines);
+    for (; row < end; row++)
+        if (!row->text)
+            idle_place_want(&d->lines, row->process, &row->place);
+    work_places_add_lines(places, &d->lines);
+    place_lines_find(&d->lines, d->walk->rec, symbol_folder);
+    error = work_places_name(places, &d->lines);
     for (row = d->rows.list; error == 0 && row < end; row++)
         error = row->text ? 0 : name_row(d, row);
     return error ?: idle_add_totals(d);

@@ -124,10 +124,10 @@ int idle_rows_join(struct idle_rows *r, const struct idle_row *later)
 
 /* ---- texts of places ------------------------------------------------------------------------ */
 
-int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place)
+void idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place)
 {
-    int error = place_lines_add(lines, process, place->stack, false);
-    return error < 0 ? error : place_lines_add(lines, process, place->from_stack, false);
+    place_lines_add(lines, process, place->stack, false);
+    place_lines_add(lines, process, place->from_stack, false);
 }
 
 /* Makes `text` safe to print, and frees it. */
@@ -170,9 +170,8 @@ static char *end_text(const struct walk *w, struct place_lines *lines, const str
                       bool has_caller, bool *is_known)
 {
     char made[RANK_TITLE_BYTES];
-    const char *line, *function = call_name(w, &row->place);
-    if (place_line(lines, row->process, row->place.stack, &line) < 0)
-        return NULL;
+    const char *function = call_name(w, &row->place);
+    const char *line = place_line(lines, row->process, row->place.stack);
     *is_known |= line || row->place.kind == IDLE_WORD_NAME;
     const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
     const char *shown = line ?: idle_place_name_of(w, row, made);
@@ -249,9 +248,8 @@ static char *did_text(const struct walk *w, struct place_lines *lines, const str
                                                    [DID_PREEMPTED] = "others had the processors",
                                                    [DID_UNKNOWN] = "nothing was recorded of it"};
     const struct idle_place *place = &row->place;
-    const char *line, *word = idle_place_name_of(w, row, (char[RANK_TITLE_BYTES]){0});
-    if (place_line(lines, row->process, place->stack, &line) < 0)
-        return NULL;
+    const char *word = idle_place_name_of(w, row, (char[RANK_TITLE_BYTES]){0});
+    const char *line = place_line(lines, row->process, place->stack);
     if (place->kind == IDLE_WORD_NONE && row->did != DID_THROTTLED) {
         bool has_sample = row->did == DID_RUNNING && place->stack;
         return json_line(line         ? line
@@ -274,16 +272,13 @@ static char *idle_place_own_text(const struct walk *w, struct place_lines *lines
 {
     const struct idle_place *place = &row->place;
     char made[RANK_TITLE_BYTES], *text = NULL;
-    const char *line;
-    if (place_line(lines, row->process, place->stack, &line) < 0)
-        return NULL;
+    const char *line = place_line(lines, row->process, place->stack);
     bool is_around = !line && !row->did && place->kind == IDLE_WORD_NAME;
     /* Time that lies in the operator or range around the call is that one's. */
     if (place->from_function && (place->side == IDLE_BEFORE || !is_around) &&
         (between_text(w, lines, row, is_known, &text) < 0 || text))
         return text;
-    if (place_line(lines, row->process, place->stack, &line) < 0)
-        return NULL;
+    line = place_line(lines, row->process, place->stack);
     *is_known = line || is_around;
     bool is_before = place->side == IDLE_BEFORE || (place->side == IDLE_TOWARDS && !is_around);
     const char *side = is_before                   ? "before "
@@ -384,13 +379,11 @@ int work_places_find(struct work_places *p, const struct slice *s, uint32_t *num
     return error;
 }
 
-int work_places_add_lines(const struct work_places *p, struct place_lines *lines)
+void work_places_add_lines(const struct work_places *p, struct place_lines *lines)
 {
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < p->count; i++)
+    for (uint32_t i = 0; i < p->count; i++)
         if (p->has_all_texts || p->list[i].is_wanted)
-            error = idle_place_want(lines, p->list[i].process, &p->list[i].place);
-    return error;
+            idle_place_want(lines, p->list[i].process, &p->list[i].place);
 }
 
 int work_places_name(struct work_places *p, struct place_lines *lines)

@@ -136,7 +136,7 @@ static inline struct idle_place idle_text(const char *ours)
 /* ---- texts of places; functions that return an int return 0 or GPUPROF_NO_MEMORY ------------- */
 
 /* Requests the source lines of a place. */
-int idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place);
+void idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place);
 
 /* Names a row, once lines have been looked up: "train (train.py:17)", an operator, a range, a
  * function, "after" or "before" one of these, or "between" two; or what the thread did there. */
@@ -200,7 +200,7 @@ static inline void work_places_want(struct work_places *p, uint32_t number)
 }
 
 /* Then: request the lines of these places and, once they are looked up, make the texts. */
-int work_places_add_lines(const struct work_places *p, struct place_lines *lines);
+void work_places_add_lines(const struct work_places *p, struct place_lines *lines);
 int work_places_name(struct work_places *p, struct place_lines *lines);
 
 /* NULL: not known. */

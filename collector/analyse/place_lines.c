@@ -43,12 +43,12 @@ static uint32_t innermost(const struct place_lines *l, uint32_t process, uint32_
     return s ? s->frame : 0;
 }
 
-int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack, bool any)
+void place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack, bool any)
 {
     const struct stack_table *t = l->stacks;
     uint32_t first = innermost(l, process, stack);
     if (!first)
-        return 0;
+        return;
     if (!l->wanted)
         l->wanted = memory_new(t->frame_count + 1u, sizeof *l->wanted);
     for (uint32_t n = first; n; n = t->frames[n - 1].parent) {
@@ -58,7 +58,6 @@ int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack, boo
     }
     if (any)
         l->wanted[first - 1] = true;
-    return 0;
 }
 
 /* Finds the ways to all frames, not only to requested ones, so that a place's text does not depend
@@ -87,14 +86,13 @@ static void find_ways(struct place_lines *l)
     free(own);
 }
 
-int place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder)
+void place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder)
 {
     if (!l->wanted)
-        return 0;
+        return;
     if (l->has_callers)
         find_ways(l);
     l->symbols = symbols_create(rec, l->stacks, l->wanted, symbol_folder, true);
-    return 0;
 }
 
 /* A walk through a stack from its innermost function outwards. */
@@ -195,22 +193,19 @@ bool place_frame(const struct place_lines *l, uint32_t process, uint32_t stack,
     return true;
 }
 
-int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const char **text)
+const char *place_line(struct place_lines *l, uint32_t process, uint32_t stack)
 {
     struct shown_frame line, caller;
-    const char *called_at = NULL;
     struct placing p = placing_of(l, process, stack);
-    *text = NULL;
     if (!find_line(l, &p, &line))
-        return 0;
-    *text = label_of(l, &line);
+        return NULL;
+    const char *text = label_of(l, &line), *called_at = NULL;
     if (l->has_callers && find_caller(l, &p, &line, &caller))
         called_at = label_of(l, &caller);
-    if (!*text || !called_at)
-        return 0;
+    if (!text || !called_at)
+        return text;
     free(l->text);
-    *text = l->text = text_printf("%s" PLACE_CALLED "%s", *text, called_at);
-    return 0;
+    return l->text = text_printf("%s" PLACE_CALLED "%s", text, called_at);
 }
 
 /* ---- whole stacks as text ---- */
@@ -256,8 +251,8 @@ char *stack_text(const struct call_tree *tree, uint32_t node, bool is_json)
     return new_text_end(&text, memory);
 }
 
-int reported_stacks_find(struct survey *survey, const char *symbol_folder,
-                         struct reported_stack *const *list, uint32_t count)
+void reported_stacks_find(struct survey *survey, const char *symbol_folder,
+                          struct reported_stack *const *list, uint32_t count)
 {
     const struct stack_table *t = &survey->stacks;
     const struct recorded_stack *stack;
@@ -284,7 +279,6 @@ int reported_stacks_find(struct survey *survey, const char *symbol_folder,
     }
     call_tree_release(&tree);
     free(wanted);
-    return 0;
 }
 
 void reported_stack_release(struct reported_stack *s)
@@ -296,10 +290,11 @@ void reported_stack_release(struct reported_stack *s)
 
 char *reported_stack_below(const struct reported_stack *s, char *title)
 {
-    char *line = title ? json_line(title) : NULL;
-    char *all = line && s->lines ? text_printf("%s\n%s", line, s->lines) : line;
-    if (all != line)
-        free(line);
+    char *line = json_line(title);
     free(title);
+    if (!s->lines)
+        return line;
+    char *all = text_printf("%s\n%s", line, s->lines);
+    free(line);
     return all;
 }

@@ -27,19 +27,19 @@ void place_lines_release(struct place_lines *l);
 /* Call after the walk: requests a stack by its number in the process; 0 is none. `any`: for
  * place_frame, also the innermost frame if none is the user's own, whose name takes longer to
  * find. */
-int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack, bool any);
+void place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack, bool any);
 
 /* Looks up the names of all added stacks of `rec` (`symbol_folder` as in symbols.h). */
-int place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder);
+void place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder);
 
 /*
  * After place_lines_find: "train (train.py:17)"; the innermost function if only names of functions
  * are known; NULL if neither. A function that serves many callers, such as a launch wrapper, is
  * shown with its caller if several call paths led to the line, or if the compiler inlined it. Then
  * "launch (train.c:4), called at train (train.c:17)" has the nearest enclosing line that
- * distinguishes the paths. *text is a view until the next call.
+ * distinguishes the paths. The text is a view until the next call.
  */
-int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const char **text);
+const char *place_line(struct place_lines *l, uint32_t process, uint32_t stack);
 
 /* The result of place_line as a frame, without a caller; else the innermost frame, without a name
  * if only its module is known. Returns false if there is no such stack. */
@@ -61,10 +61,9 @@ struct reported_stack {
     char *json;     /* owned; likewise, as a list */
 };
 
-/* Looks up the names of the stacks in `list` after the walk (`symbol_folder` as in symbols.h). 0 or
- * an error. */
-int reported_stacks_find(struct survey *survey, const char *symbol_folder,
-                         struct reported_stack *const *list, uint32_t count);
+/* Looks up the names of the stacks in `list` after the walk (`symbol_folder` as in symbols.h). */
+void reported_stacks_find(struct survey *survey, const char *symbol_folder,
+                          struct reported_stack *const *list, uint32_t count);
 void reported_stack_release(struct reported_stack *s);
 
 /* New text: the frames from `node` outwards, each on a line, or as a JSON list. */

@@ -113,11 +113,10 @@ static char *pattern_of(const struct kernel_name *range)
 static int run_make_name_row(struct run_work *w, struct place_lines *lines,
                              const struct run_work_row *row, struct run_summary *r)
 {
-    const char *line = NULL;
-    int error = place_line(lines, row->process, row->stack, &line);
+    const char *line = place_line(lines, row->process, row->stack);
+    int error = 0;
     const struct kernel_name *library =
-        error == 0 && row->kind ? library_kind_text(&w->steps->walk->kinds, row->kind, &error)
-                                : NULL;
+        row->kind ? library_kind_text(&w->steps->walk->kinds, row->kind, &error) : NULL;
     char *range = row->range ? pattern_of(row->range) : NULL;
     /* run_kernel_add does not write to them */
     struct run_kernel kernel = {
@@ -140,10 +139,9 @@ static int run_work_name(struct run_work *w, const char *symbols, struct run_sum
     struct walk *walk = w->steps->walk;
     struct place_lines lines = {.stacks = &walk->survey.stacks};
     int error = 0;
-    for (uint32_t i = 0; error == 0 && i < w->count; i++)
-        error = place_lines_add(&lines, w->list[i].process, w->list[i].stack, false);
-    if (error == 0)
-        error = place_lines_find(&lines, walk->rec, symbols);
+    for (uint32_t i = 0; i < w->count; i++)
+        place_lines_add(&lines, w->list[i].process, w->list[i].stack, false);
+    place_lines_find(&lines, walk->rec, symbols);
     for (uint32_t i = 0; error == 0 && i < w->count; i++)
         if (w->list[i].name || w->list[i].is_graph)
             error = run_make_name_row(w, &lines, &w->list[i], r);
