@@ -436,7 +436,7 @@ static inline uint64_t memory_moment(const struct memory_report *m, uint64_t ns)
 const char *memory_where_text(enum memory_where where);
 struct cell memory_change_cell(double bytes, enum report_format format);
 
-/* ---- the verb `memory`, without its page (page_verb.c) ---- */
+/* ---- the verb `memory`, without its page (page.c) ---- */
 
 /* Its options beyond those of all verbs that read recordings. */
 struct memory_options {

@@ -155,19 +155,11 @@ struct page {
 /* Writes the section's object in the data. */
 typedef void page_put_fn(const struct page *p, struct page_data *d);
 
-page_put_fn page_put_use;                         /* page_use.c */
-page_put_fn page_put_steps;                       /* page_steps.c */
-page_put_fn page_put_flame;                       /* page_flame.c */
-page_put_fn page_put_kernels, page_put_libraries; /* page_kernels.c */
-page_put_fn page_put_overview, page_put_settings; /* page_overview.c */
-page_put_fn page_put_tables;                      /* page_tables.c */
-page_put_fn page_put_source;                      /* page_source.c */
-page_put_fn page_put_memory;                      /* page_memory.c */
-
-/* Writes a table as the script's tableOf expects it, of about `bytes_max` bytes at most, after
- * `separator`, if it is there. (page_tables.c) */
-void page_put_table(struct table *t, const struct table_view *how, uint64_t bytes_max,
-                    const char *separator, struct page_data *d);
+page_put_fn page_put_use;                    /* page_use.c */
+page_put_fn page_put_steps;                  /* page_steps.c */
+page_put_fn page_put_flame, page_put_source; /* page_stacks.c */
+page_put_fn page_put_overview, page_put_settings, page_put_tables, page_put_kernels,
+    page_put_libraries, page_put_memory; /* page_data.c */
 
 struct page_section {
     const char *id;    /* key in the data and in the script's sections */
