@@ -12,7 +12,6 @@
 #include "base/json_text.h"
 #include "base/memory.h"
 #include "bytes.h"
-#include "error.h"
 #include "export/event_row.h"
 #include "rank.h"
 #include "read/process.h"
@@ -41,24 +40,20 @@ static void end_cell(struct export_writer *w, enum event_column column, const ch
 
 void event_number(struct export_writer *w, enum event_column column, uint64_t number)
 {
-    char *out = packet_room(&w->cell_text, JSON_DECIMAL_MAX);
-    if (out)
-        end_cell(w, column, json_decimal(out, number));
+    end_cell(w, column, json_decimal(packet_room(&w->cell_text, JSON_DECIMAL_MAX), number));
 }
 
 void event_text(struct export_writer *w, enum event_column column, const char *text)
 {
     size_t length = strlen(text);
     char *out = packet_room(&w->cell_text, json_escape_bytes_max(length));
-    if (out)
-        end_cell(w, column, json_escape(out, text, length));
+    end_cell(w, column, json_escape(out, text, length));
 }
 
 void event_json(struct export_writer *w, enum event_column column, const char *json, size_t bytes)
 {
     char *out = packet_room(&w->cell_text, bytes);
-    if (out)
-        end_cell(w, column, (char *)memcpy(out, json, bytes) + bytes);
+    end_cell(w, column, (char *)memcpy(out, json, bytes) + bytes);
 }
 
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
@@ -102,7 +97,6 @@ int event_end(struct export_writer *w)
     if (w->state[0])
         event_text(w, EVENT_STATE, w->state);
     char *line = packet_room(&w->line, 2 * w->cell_text.used + COLUMN_BYTES * EVENT_COLUMNS);
-    event_fail(w, w->args.failed || w->cell_text.failed || !line ? GPUPROF_NO_MEMORY : 0);
     if (w->error)
         return w->error;
     char *out = line;

@@ -40,14 +40,11 @@ static void add_state(struct export_writer *w, bool is_so, const char *word)
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Writes the member's name, which needs no escape, and returns room for `bytes` more. NULL: no
- * memory. */
+/* Writes the member's name, which needs no escape, and returns room for `bytes` more. */
 static char *begin_arg(struct export_writer *w, const char *label, size_t bytes)
 {
     size_t length = strlen(label);
     char *out = packet_room(&w->args, length + 4 + bytes);
-    if (!out)
-        return NULL;
     *out++ = w->args.used ? ',' : '{';
     *out++ = '"';
     memcpy(out, label, length);
@@ -62,17 +59,13 @@ static void end_arg(struct export_writer *w, const char *end)
 
 void event_arg_number(struct export_writer *w, const char *label, unsigned kind, uint64_t value)
 {
-    char *out = begin_arg(w, label, ARGUMENT_JSON_BYTES);
-    if (out)
-        end_arg(w, argument_json(kind, value, out));
+    end_arg(w, argument_json(kind, value, begin_arg(w, label, ARGUMENT_JSON_BYTES)));
 }
 
 void event_arg_text(struct export_writer *w, const char *label, const char *text)
 {
     size_t length = strlen(text);
-    char *out = begin_arg(w, label, json_escape_bytes_max(length));
-    if (out)
-        end_arg(w, json_escape(out, text, length));
+    end_arg(w, json_escape(begin_arg(w, label, json_escape_bytes_max(length)), text, length));
 }
 
 static void put_kept_arg(struct export_writer *w, const char *label, const struct kernel_name *text)

@@ -106,11 +106,11 @@ sections.flame = (box, raw) => {
     out.disabled = zoomed === root;
     said.textContent = words ? `found in ${shareOf(found(root))}` : `${write(root)} in all`;
   }
-  const change = (to) => {
-    weight = to;
+  const which = el("select", {onchange: () => {
+    weight = Number(which.value);
     if (!zoomed.total[weight]) zoomed = root;
     draw();
-  };
+  }}, weights.map(([i, name]) => el("option", {value: i, selected: i === weight}, name)));
   const processes = data.overview.process_count;
   add(box,
     lead("Callers are above what they called",
@@ -119,7 +119,7 @@ sections.flame = (box, raw) => {
       raw.left_out > 0 &&
         ` ${count(raw.left_out)} frames that are too narrow count for their callers.`),
     raw.absent && small(raw.absent + "."),
-    el("div", {class: "tools"}, choice("Weight", weights, weight, change), find, out, said), graph,
+    el("div", {class: "tools"}, el("label", {}, "Weight", which), find, out, said), graph,
     el("ul", {class: "legend"},
       [
         ["python", "Python"], ["native", "native"], ["call", "call"], ["work", "work of the GPU"],

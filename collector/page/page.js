@@ -64,7 +64,7 @@ const onKeys = (actions) => (event) => {
 
 /* ---- lists ---- */
 
-const sum = (list, of = (x) => x) => list.reduce((all, x) => all + (of(x) || 0), 0);
+const sum = (list, of = (x) => x) => list.reduce((all, x, i) => all + (of(x, i) || 0), 0);
 const most = (list, of = (x) => x) => list.reduce((best, x) => Math.max(best, of(x)), -Infinity);
 const rising = (list) => [...list].sort((one, other) => one - other);
 
@@ -138,31 +138,24 @@ const colour = (name) => {
   const hex = getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 };
-const mixed = (colours, weights) =>
-  [0, 1, 2].map((c) => weights.reduce((all, weight, i) => all + weight * colours[i][c], 0));
 
-/* Paints a pixel for each column and row: the colours of these names, mixed by the weights that
- * weightsOf returns. */
-function painted(columns, rows, height, names, weightsOf) {
-  const canvas = el("canvas", {width: columns, height: rows, style: {height: height + "px"}});
-  const paint = () => {
-    const context = canvas.getContext("2d"), image = context.createImageData(columns, rows);
-    const colours = names.map(colour);
-    for (let y = 0; y < rows; y++)
-      for (let x = 0; x < columns; x++)
-        image.data.set([...mixed(colours, weightsOf(x, y)), 255], 4 * (columns * y + x));
-    context.putImageData(image, 0, 0);
-  };
-  paint();
-  addEventListener("recolour", paint);
-  return canvas;
-}
-
-/* Makes a map of painted cells. The arrow keys move its marker, a click or Enter chooses a cell;
+/* Makes a map of cells: a pixel for each column and row, the colours of these names mixed by the
+ * weights that weightsOf returns. The arrow keys move its marker, a click or Enter chooses a cell;
  * `say` describes one. Returns the map and a function that moves the marker. */
 function cellMap(name, columns, rows, height, colours, weightsOf, say, choose) {
-  const canvas = painted(columns, rows, height, colours, weightsOf);
+  const canvas = el("canvas", {width: columns, height: rows, style: {height: height + "px"}});
   const marker = el("div", {class: "marker"});
+  const paint = () => {
+    const context = canvas.getContext("2d"), image = context.createImageData(columns, rows);
+    const parts = colours.map(colour);
+    for (let y = 0; y < rows; y++)
+      for (let x = 0; x < columns; x++) {
+        const weights = weightsOf(x, y);
+        const pixel = [0, 1, 2].map((c) => sum(parts, (part, i) => weights[i] * part[c]));
+        image.data.set([...pixel, 255], 4 * (columns * y + x));
+      }
+    context.putImageData(image, 0, 0);
+  };
   let at = [0, 0];
   const place = (x, y) => {
     at = [clamp(x, 0, columns - 1), clamp(y, 0, rows - 1)];
@@ -186,6 +179,8 @@ function cellMap(name, columns, rows, height, colours, weightsOf, say, choose) {
       Enter: () => choose(...at)
     })
   }, canvas, marker), (event) => say(...cellAt(event)));
+  paint();
+  addEventListener("recolour", paint);
   return [map, place];
 }
 
@@ -277,15 +272,6 @@ const legend = (parts, whole) => el("ul", {class: "legend"},
   parts.filter((part) => part[2] > 0)
     .map(([name, kind, value]) => keyed(
            kind, name + " ", el("b", {}, percent(value / whole)), " " + time(value))));
-
-/* Makes buttons; one is pressed. */
-function choice(name, words, chosen, choose) {
-  const buttons = words.map(([word, text]) => button(text, () => {
-    buttons.forEach((other, i) => other.setAttribute("aria-pressed", words[i][0] === word));
-    choose(word);
-  }, {"aria-pressed": String(word === chosen)}));
-  return el("span", {class: "group", role: "group", "aria-label": name}, buttons);
-}
 
 /* ---- tables ---- */
 

@@ -155,21 +155,8 @@ static void page_steps_put_numbers(const struct step *list, uint32_t from, uint3
     fputc(']', out);
 }
 
-/* Writes each step's wait for other ranks after the durations; nothing if none waited. */
-static void put_waits(const struct step *list, uint32_t from, uint32_t to, FILE *out)
-{
-    bool any = false;
-    for (uint32_t i = from; i < to; i++)
-        any |= list[i].all_awaited_ns != 0;
-    if (!any)
-        return;
-    for (uint32_t i = from; i < to; i++)
-        fprintf(out, "%s%" PRIu64, i > from ? "," : ", [", list[i].all_awaited_ns);
-    fputc(']', out);
-}
-
 /* Writes the processes: [index, place of the median step or -1, first number or all, durations
- * (negative: partial steps), waits for other ranks if any]. Returns the number left out. */
+ * (negative: partial steps), waits for other ranks]. Returns the number left out. */
 static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
 {
     const struct steps *steps = &s->report->steps;
@@ -191,9 +178,10 @@ static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
         for (uint32_t i = from; i < to; i++)
             fprintf(d->stream, "%s%s%" PRIu64, i > from ? "," : "",
                     steps->list[i].is_partial ? "-" : "", step_ns(&steps->list[i]));
-        fputc(']', d->stream);
-        put_waits(steps->list, from, to, d->stream);
-        fputc(']', d->stream);
+        fputs("], [", d->stream);
+        for (uint32_t i = from; i < to; i++)
+            fprintf(d->stream, "%s%" PRIu64, i > from ? "," : "", steps->list[i].all_awaited_ns);
+        fputs("]]", d->stream);
         separator = ",";
     }
     return left_out;

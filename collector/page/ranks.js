@@ -96,19 +96,5 @@ function drawSteps(box, series) {
       "Click a cell to look into it above."),
     el("div", {class: "map"}, rankLabels(series, height), el("div", {}, grid, stepLabels(series))),
     small(time(low), el("span", {class: "scale", "aria-hidden": "true"}), time(high)));
-  const busy = grouped(data.use.devices, ([of]) => of);
-  addTable(box, "Rank by rank", made("Ranks",
-    [
-      ["process", "text"], ["steps", "count"], ["median step", "ns"], ["longest", "ns"],
-      ["GPU busy", "share"]
-    ],
-    series.map(({process, durations}) => {
-      const sorted = rising(durations.filter((ns) => ns > 0)), its = busy.get(process);
-      return [
-        processName(process), sorted.length, sorted[Math.floor(sorted.length / 2)] || null,
-        sorted[sorted.length - 1] || null, its ? sum(its, busyShare) / its.length : null
-      ];
-    })),
-    {rows: 8, caption: "Ranks"});
   listen(...steps.chosen);
 }

@@ -15,7 +15,7 @@ function prepareSteps(raw) {
     median,
     durations,
     /* Duration without waits for other ranks; 0: not complete. */
-    own: (i) => Math.max(0, durations[i] - (waits ? waits[i] : 0)),
+    own: (i) => Math.max(0, durations[i] - waits[i]),
     number: (i) => numbers.length > 1 ? numbers[i] : numbers[0] + i,
     details: new Map()
   }));

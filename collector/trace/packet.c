@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 
 #define VARINT_BYTES_MAX 10
 #define FIRST_BYTES      4096
@@ -22,13 +23,10 @@ void *packet_room(struct packet *p, size_t bytes)
     size_t capacity = p->capacity ? p->capacity : FIRST_BYTES;
     while (capacity < p->used + bytes)
         capacity *= 2;
-    uint8_t *grown = capacity == p->capacity || p->failed ? p->bytes : realloc(p->bytes, capacity);
-    p->failed |= !grown;
-    if (p->failed)
-        return NULL;
-    p->bytes = grown;
+    if (capacity > p->capacity)
+        p->bytes = memory_resize(p->bytes, capacity, 1);
     p->capacity = capacity;
-    return grown + p->used;
+    return p->bytes + p->used;
 }
 
 void packet_append(struct packet *p, const void *data, size_t length)

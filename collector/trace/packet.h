@@ -21,7 +21,7 @@ struct packet {
 
 void packet_release(struct packet *p);
 
-/* Returns room for `bytes` more at the end, to be added to `used`; NULL: no memory. */
+/* Returns room for `bytes` more at the end, to be added to `used`. */
 void *packet_room(struct packet *p, size_t bytes);
 
 void packet_append(struct packet *p, const void *data, size_t length);

@@ -104,6 +104,12 @@ class Page:
         self.run(f"document.querySelector({json.dumps(selector)}).value = ''")
         self.browser.ask("Input.insertText", text=text)
 
+    def choose(self, select, text):
+        self.run(f"""(() => {{
+          const select = document.querySelector({json.dumps(select)});
+          select.value = [...select.options].find((o) => o.text === {json.dumps(text)}).value;
+          select.dispatchEvent(new Event("change")); }})()""")
+
     def rows(self, table):
         return self.run(f"""Array.from(document.querySelectorAll({json.dumps(table + ' tbody tr')}),
           (row) => Array.from(row.children, (cell) => cell.textContent))""")

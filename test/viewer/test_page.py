@@ -77,8 +77,7 @@ def check_a_step_is_chosen_and_compared(page, chromium):
     assert "step 4" in page.run("document.activeElement.getAttribute('aria-valuetext')")
     page.click("#steps-chart", across=.25)
     assert heading(page).startswith("Step 1 of rank 1")
-    page.run("""(() => { const who = document.querySelector('#steps select');
-      who.value = 0; who.dispatchEvent(new Event('change')); })()""")
+    page.choose("#steps select", "rank 0")
     assert " of rank 0: " in heading(page)
 
 
@@ -90,8 +89,6 @@ def check_ranks_lead_to_their_steps(page, chromium):
     assert "rank 1, step 2: 100 \u00b5s" in page.run("document.activeElement.ariaLabel")
     chromium.press("ArrowRight", "Enter")
     assert heading(page).startswith("Step 3 of rank 1: 150 \u00b5s")
-    rows = page.rows("#ranks [aria-label=Ranks]")
-    assert [row[1] for row in rows] == ["6", "6"] and rows[1][3] == "150 \u00b5s"
 
 
 def use_labels(page):
@@ -174,9 +171,7 @@ def check_flame_graph(page, chromium):
     page.type("#flame input", "STEP")
     assert page.run("document.querySelectorAll('.flame .hit').length") == 1
     assert page.text("#flame .end") == f"found in {100 * compute / (compute + rest):.1f} %"
-    page.click("#flame .group button:nth-child(3)")
-    assert page.run("document.querySelector('#flame .group [aria-pressed=true]').textContent") \
-        == "calls"
+    page.choose("#flame select", "calls")
     assert page.text("#flame .end") == "found in 50.0 %"
 
 
@@ -287,7 +282,6 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     assert page.text(".hero em") == busy
     assert use_labels(page) == [f"rank {rank}, GPU {rank}: busy {busy} of the time after start-up"
                                 for rank in range(4)]
-    assert [row[-1] for row in page.rows("#ranks [aria-label=Ranks]")] == [busy] * 4
     behind = 80_000_000
     assert [device[5] for device in data_of_page(page)["use"]["devices"]] == [
         behind, 0, behind, behind]
