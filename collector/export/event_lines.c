@@ -88,7 +88,7 @@ static char *put_csv(char *out, enum event_column column, const char *json, size
     return (char *)memcpy(out, json, bytes) + bytes;
 }
 
-int event_end(struct export_writer *w)
+void event_end(struct export_writer *w)
 {
     if (w->args.used) {
         packet_append(&w->args, "}", 1);
@@ -97,8 +97,6 @@ int event_end(struct export_writer *w)
     if (w->state[0])
         event_text(w, EVENT_STATE, w->state);
     char *line = packet_room(&w->line, 2 * w->cell_text.used + COLUMN_BYTES * EVENT_COLUMNS);
-    if (w->error)
-        return w->error;
     char *out = line;
     for (unsigned i = 0; i < EVENT_COLUMNS; i++) {
         const struct event_cell *c = &w->cells[i];
@@ -116,7 +114,6 @@ int event_end(struct export_writer *w)
         out = stpcpy(out, "}\n");
     }
     output_write(w->out, line, (size_t)(out - line));
-    return 0;
 }
 
 /* ---- behind the events: a row for each process, step and loss -------------------------------- */
@@ -149,7 +146,7 @@ static void event_lines_put_process(struct export_writer *w, const struct proces
     event_arg_number(w, "own_pid", ARG_COUNT, p->header.pid);
     if (command)
         event_arg_text(w, "command", command);
-    (void)event_end(w);
+    event_end(w);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
         if (!loss_value(l, i))
@@ -157,11 +154,11 @@ static void event_lines_put_process(struct export_writer *w, const struct proces
         begin_fact(w, info.weight == LOSS_NONE ? "note" : "loss", p, info.key);
         event_arg_number(w, "value", ARG_COUNT, loss_value(l, i));
         event_arg_text(w, "text", info.text);
-        (void)event_end(w);
+        event_end(w);
     }
 }
 
-static int event_ends(struct export_writer *w)
+static void event_ends(struct export_writer *w)
 {
     const struct recording *rec = w->walk->rec;
     const struct steps *steps = w->scope.steps;
@@ -176,11 +173,10 @@ static int event_ends(struct export_writer *w)
         event_number(w, EVENT_STEP, step->number);
         if (step->is_partial)
             event_text(w, EVENT_STATE, "partial");
-        (void)event_end(w);
+        event_end(w);
     }
     for (uint32_t i = 0; i < rec->count; i++)
         event_lines_put_process(w, rec->processes[i]);
-    return w->error;
 }
 
 /* ---- the formats ----------------------------------------------------------------------------- */
@@ -218,17 +214,15 @@ static struct export_writer *create_csv(struct output *out, struct walk *walk,
 
 /* ---- what all exporters say alike ------------------------------------------------------------ */
 
-int event_call_id(struct walk *w, const struct event *e, uint64_t *id)
+uint64_t event_call_id(struct walk *w, const struct event *e)
 {
     const struct record *r = e->record;
     struct correlated_call found;
-    int count =
-        r->flags & RECORD_NESTED && r->correlation
-            ? correlation_find(&w->survey.calls, e->process->index, r->correlation, 0, &found)
-            : 0;
-    bool is_outer = count <= 0 || found.begin_ns == e->begin_ns;
-    *id = event_id(e->process, is_outer ? r->correlation : 0);
-    return count < 0 ? count : 0;
+    bool is_inner =
+        r->flags & RECORD_NESTED && r->correlation &&
+        correlation_find(&w->survey.calls, e->process->index, r->correlation, 0, &found) > 0 &&
+        found.begin_ns != e->begin_ns;
+    return event_id(e->process, is_inner ? 0 : r->correlation);
 }
 
 const char *event_op_kind(const struct host_span *op)

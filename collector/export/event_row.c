@@ -26,9 +26,7 @@ static void put_kept(struct export_writer *w, enum event_column column,
 static const struct kernel_name *kind_text(struct export_writer *w, uint32_t kind)
 {
     int error = 0;
-    const struct kernel_name *text = library_kind_text(&w->walk->kinds, kind, &error);
-    event_fail(w, error);
-    return text;
+    return library_kind_text(&w->walk->kinds, kind, &error);
 }
 
 static void add_state(struct export_writer *w, bool is_so, const char *word)
@@ -211,7 +209,7 @@ static void event_row_take_call(struct export_writer *w, const struct slice *s)
     const struct event *e = &s->event;
     const struct function *f = e->function;
     const struct record *r = e->record;
-    uint64_t id = 0;
+    uint64_t id = event_call_id(w->walk, e);
     begin_on(w, selection_kind_of_call(f), e->process, e->thread, e->begin_ns, e->end_ns);
     event_text(w, EVENT_NAME, f->name);
     event_number(w, EVENT_CALLS, r->weight > 1 ? r->weight : 1);
@@ -223,7 +221,6 @@ static void event_row_take_call(struct export_writer *w, const struct slice *s)
     add_state(w, r->flags & RECORD_NESTED, "nested");
     add_state(w, r->flags & RECORD_STALE, "stale");
     add_state(w, r->flags & RECORD_OPEN, "open");
-    event_fail(w, event_call_id(w->walk, e, &id));
     if (id)
         event_number(w, EVENT_CORRELATION, id);
     event_row_put_around(w, s);
@@ -392,10 +389,10 @@ static bool shows_samples(const struct export_writer *w)
     return !request || !(request->kinds || request->name || request->min_ns || request->tids.count);
 }
 
-int event_take(struct export_writer *w, const struct slice *s)
+void event_take(struct export_writer *w, const struct slice *s)
 {
     if (s->change == SPAN_OPENED)
-        return 0;
+        return;
     if (s->change)
         take_span(w, s);
     else
@@ -420,7 +417,7 @@ int event_take(struct export_writer *w, const struct slice *s)
             else if (s->source && shows_samples(w))
                 event_row_take_sample(w, s);
             else
-                return 0;
+                return;
         }
-    return event_end(w);
+    event_end(w);
 }

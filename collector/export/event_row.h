@@ -37,13 +37,7 @@ struct export_writer {
     struct packet args; /* arguments: a JSON object without its closing brace */
     struct packet line; /* the row as printed */
     char state[64];
-    int error; /* first error; 0: none */
 };
-
-static inline void event_fail(struct export_writer *w, int error)
-{
-    w->error = w->error ? w->error : error;
-}
 
 /* ---- event_lines.c ---- */
 
@@ -57,8 +51,8 @@ void event_number(struct export_writer *w, enum event_column column, uint64_t nu
 void event_text(struct export_writer *w, enum event_column column, const char *text);
 void event_json(struct export_writer *w, enum event_column column, const char *json, size_t bytes);
 
-/* Prints the row. Returns 0 or the first error. */
-int event_end(struct export_writer *w);
+/* Prints the row. */
+void event_end(struct export_writer *w);
 
 /* ---- event_row.c ---- */
 
@@ -69,7 +63,7 @@ void event_find_columns(struct export_writer *w);
 void event_arg_text(struct export_writer *w, const char *label, const char *text);
 void event_arg_number(struct export_writer *w, const char *label, unsigned kind, uint64_t value);
 
-/* Prints the row of a slice, if it has one. Returns 0 or an error. */
-int event_take(struct export_writer *w, const struct slice *s);
+/* Prints the row of a slice, if it has one. */
+void event_take(struct export_writer *w, const struct slice *s);
 
 #endif

@@ -11,6 +11,7 @@
 #include "analyse/idle.h"
 #include "analyse/report_make.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "base/workers.h"
@@ -50,14 +51,16 @@ struct export
 static int export_verb_take(void *context, const struct slice *s)
 {
     struct export *x = context;
-    int error = s->is_filtered ? 0 : x->format->take(x->writer, s);
-    return error == 0 && x->out->error ? WALK_STOP : error; /* output_finish reports it */
+    if (!s->is_filtered)
+        x->format->take(x->writer, s);
+    return x->out->error ? WALK_STOP : 0; /* output_finish reports it */
 }
 
 static int export_verb_end(void *context)
 {
     struct export *x = context;
-    return x->format->end(x->writer);
+    x->format->end(x->writer);
+    return 0;
 }
 
 /* ---- rows by several workers ------------------------------------------------------------------
@@ -208,11 +211,9 @@ static int write_rows(struct export *x, const struct consumer *consumer)
     struct workers workers;
     uint32_t count = w->rec->workers;
     recording_deal(w->rec);
-    struct incoming *lanes = count > 1 ? calloc(count, sizeof *lanes) : NULL;
-    if (!lanes || !workers_start(&workers, count, lane_work, &lane)) {
-        free(lanes);
+    if (count <= 1 || !workers_start(&workers, count, lane_work, &lane))
         return walk_run(w, NULL, consumer, 1);
-    }
+    struct incoming *lanes = memory_new(count, sizeof *lanes);
     for (uint32_t i = 0; i < count; i++) {
         lanes[i].file = fdopen(workers.list[i].from, "r");
         if (lanes[i].file) { /* which closes it */
@@ -230,9 +231,7 @@ static int write_rows(struct export *x, const struct consumer *consumer)
     enum exit_code code = workers_end(&workers, how);
     if (how != WORKERS_DONE || code != EXIT_OK)
         return code == EXIT_OK ? 0 : GPUPROF_IO;
-    int error = consumer->end(consumer->context);
-    say_error(VERB, error);
-    return error;
+    return consumer->end(consumer->context);
 }
 
 /* ---- the verb ----------------------------------------------------------------------------------
@@ -247,10 +246,8 @@ static int write_with_tables(struct export *x, const struct consumer *consumer)
     int error = report_walk(&x->report, &first);
     if (error == 0)
         error = report_end(&x->report, VERB);
-    if (error != 0 || x->out->error)
-        return error;
-    error = export_verb_end(x);
-    say_error(VERB, error);
+    if (error == 0 && !x->out->error)
+        x->format->end(x->writer);
     return error;
 }
 

@@ -39,10 +39,10 @@ struct export_format {
     /* Creates a writer. `out`, the surveyed `walk` and what `scope` points to must outlive it. */
     struct export_writer *(*create)(struct output *out, struct walk *walk,
                                     const struct export_scope *scope);
-    /* Takes a selected, complete slice. Returns 0 or an error; errors of *out stay there. */
-    int (*take)(struct export_writer *w, const struct slice *s);
-    /* Called after the last event, when losses are known. Returns 0 or an error. */
-    int (*end)(struct export_writer *w);
+    /* Takes a selected, complete slice. */
+    void (*take)(struct export_writer *w, const struct slice *s);
+    /* Called after the last event, when losses are known. */
+    void (*end)(struct export_writer *w);
     void (*free)(struct export_writer *w);
 };
 
@@ -54,9 +54,9 @@ static inline uint64_t event_id(const struct process *p, uint32_t id)
     return id ? (uint64_t)p->index << 32 | id : 0;
 }
 
-/* Sets that number for a CALL. Nested calls may share an id, which must identify one call for its
- * work: the outer one. Returns 0 or an error. */
-int event_call_id(struct walk *w, const struct event *e, uint64_t *id);
+/* Returns that number for a CALL. Nested calls may share an id, which must identify one call for
+ * its work: the outer one. */
+uint64_t event_call_id(struct walk *w, const struct event *e);
 
 /* Returns "operator", "backward", "label", "module" or "traced". */
 const char *event_op_kind(const struct host_span *op);

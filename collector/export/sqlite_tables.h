@@ -5,7 +5,7 @@
  * (facts around the events), sqlite_writer.c (events, StringIds and stacks).
  * As in nsys' exports, times are ns since the session's start, the first event of all recordings. A
  * thread is its machine, pid and tid in one number. Correlation ids are unique across processes, so
- * tables join by them alone. After the first error, functions do nothing.
+ * tables join by them alone.
  * Memory: the database's; StringIds' texts (bounded by packet.h) and 64 bytes each; with host
  * stacks a call tree (call_tree.h) and 72 to 136 bytes per distinct frame and
  * stack.
@@ -117,7 +117,6 @@ struct export_writer {
     struct walk *walk;
     struct export_scope scope;
     struct sql_base *base;
-    int error;                 /* first error; 0: none */
     struct text_numbers texts; /* numbers in StringIds */
     uint64_t text_count;       /* rows there without such a number */
     struct key_map text_ids;   /* (permanent text or frame, part of it) -> number in StringIds */
@@ -129,14 +128,6 @@ struct export_writer {
     uint64_t sample_count; /* rows of COMPOSITE_EVENTS */
     bool has_os;           /* OSRT_API has a row */
 };
-
-/* Stores an error. A full map is none: what does not fit is written again. */
-static inline bool sqlite_ok(struct export_writer *w, int error)
-{
-    if (!w->error && error < 0 && error != GPUPROF_LIMIT)
-        w->error = error;
-    return !w->error;
-}
 
 static inline void sqlite_insert(struct export_writer *w, enum sql_table table,
                                  const struct sql_value *row)

@@ -119,7 +119,7 @@ static void sqlite_writer_put_frames(struct export_writer *w, uint64_t id, uint3
                                      bool is_sample)
 {
     const struct call_tree *t = &w->tree;
-    for (uint64_t depth = 0; node && !w->error; depth++, node = call_tree_node(t, node)->parent) {
+    for (uint64_t depth = 0; node; depth++, node = call_tree_node(t, node)->parent) {
         uint32_t frame = call_tree_node(t, node)->frame;
         const struct shown_frame *f = frame ? shown_frame_of(&t->frames, frame) : NULL;
         /* A Python frame includes its line, and its file is the module. */
@@ -137,15 +137,14 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
                       uint64_t sample)
 {
     uint32_t node = 0;
-    if (!stack || w->error)
+    if (!stack)
         return 0;
     if (!w->has_tree) {
         w->has_tree = true;
-        w->error = call_tree_init(&w->tree, &w->walk->survey, NULL, w->scope.options->symbols);
+        call_tree_init(&w->tree, &w->walk->survey, NULL, w->scope.options->symbols);
     }
-    if (!w->error)
-        (void)sqlite_ok(w, call_tree_stack(&w->tree, 0, p->index, stack, NULL, &node));
-    if (w->error || !node)
+    call_tree_stack(&w->tree, 0, p->index, stack, NULL, &node);
+    if (!node)
         return 0;
     if (sample) {
         sqlite_writer_put_frames(w, sample, node, true);
@@ -161,13 +160,6 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
-
-static void sqlite_writer_take_call(struct export_writer *w, const struct slice *s)
-{
-    uint64_t id = 0;
-    if (sqlite_ok(w, event_call_id(w->walk, &s->event, &id)))
-        put_RUNTIME(w, s, id);
-}
 
 static void sqlite_writer_take_kernel(struct export_writer *w, const struct slice *s)
 {
@@ -288,16 +280,15 @@ static void put_library(struct export_writer *w, const struct slice *s)
 {
     int error = 0;
     const struct kernel_name *shape = library_kind_text(&w->walk->kinds, s->span->kind, &error);
-    if (sqlite_ok(w, error))
-        put_LIBRARIES(w, s->span, s->change != SPAN_CLOSED, shape);
+    put_LIBRARIES(w, s->span, s->change != SPAN_CLOSED, shape);
 }
 
 /* ---- the consumer ---------------------------------------------------------------------------- */
 
-static int sqlite_take(struct export_writer *w, const struct slice *s)
+static void sqlite_take(struct export_writer *w, const struct slice *s)
 {
     if (s->change == SPAN_OPENED)
-        return 0;
+        return;
     if (slice_change(s, SPAN_OP))
         put_OPERATORS(w, s->span, s->change != SPAN_CLOSED);
     else if (slice_change(s, SPAN_LIBRARY))
@@ -306,7 +297,7 @@ static int sqlite_take(struct export_writer *w, const struct slice *s)
         put_range(w, s);
     else
         switch (s->event.record->type) {
-        case RECORD_CALL: sqlite_writer_take_call(w, s); break;
+        case RECORD_CALL: put_RUNTIME(w, s, event_call_id(w->walk, &s->event)); break;
         case RECORD_KERNEL: sqlite_writer_take_kernel(w, s); break;
         case RECORD_COPY: put_MEMCPY(w, s); break;
         case RECORD_SET: put_MEMSET(w, s); break;
@@ -321,7 +312,6 @@ static int sqlite_take(struct export_writer *w, const struct slice *s)
         case RECORD_GC: put_GC(w, s); break;
         default: take_other(w, s);
         }
-    return w->error;
 }
 
 static void sqlite_free(struct export_writer *w)
@@ -347,12 +337,10 @@ static struct export_writer *sqlite_create(struct output *out, struct walk *walk
     return w;
 }
 
-static int sqlite_end(struct export_writer *w)
+static void sqlite_end(struct export_writer *w)
 {
     sqlite_tail(w);
-    if (!w->error)
-        sql_base_finish(w->base);
-    return w->error;
+    sql_base_finish(w->base);
 }
 
 const struct export_format sqlite_export = {

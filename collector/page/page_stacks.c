@@ -12,7 +12,7 @@
 #include "page/page.h"
 #include "resolve/missing_reason.h"
 
-#define NARROWEST         20000 /* nodes with smaller shares of all weights, 1 in so many, are hidden */
+#define NARROWEST         20000 /* hides nodes with smaller shares of all weights, 1 in so many */
 #define PAGE_SOURCE_BYTES (2u << 20) /* approximate: the last line is written whole */
 
 /* ---- the flame graph ---- */
