@@ -25,7 +25,6 @@
 #include "cli/help.h"
 #include "clocks/host_clocks.h"
 #include "diff/run_summary.h"
-#include "memory/snapshot.h"
 #include "output/output.h"
 #include "page/page.h"
 #include "record/losses.h"

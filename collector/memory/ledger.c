@@ -35,7 +35,7 @@ void ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *
 void ledger_release(struct ledger *l)
 {
     for (uint32_t i = 0; l->mappings && i < l->walk->rec->count; i++)
-        mappings_release(&l->mappings[i]);
+        free(l->mappings[i].list);
     free(l->mappings);
     key_map_release(&l->places);
     key_map_release(&l->totals.places);

@@ -24,7 +24,6 @@
 
 #include "base/key_map.h"
 #include "resolve/event_walk.h"
-#include "resolve/mappings.h"
 
 #define LEDGER_BLOCKS_MAX   (1u << 20) /* live at one time, in all processes together */
 #define LEDGER_MAPPINGS_MAX (1u << 20)
@@ -63,6 +62,28 @@ enum ledger_space {
     SPACE_TENSOR
 };
 enum ledger_space ledger_space_of(unsigned kind);
+
+/* Ranges of addresses in a process, and what they are mapped to. They do not overlap. Memory: 24 to
+ * 48 bytes a range. */
+struct mapping {
+    uint64_t address;
+    uint64_t bytes; /* not 0; the end is an address, too */
+    uint32_t to;    /* for its user */
+};
+
+struct mappings {
+    struct mapping *list; /* owned; by address */
+    uint32_t count;
+};
+
+/* Adds one. Returns false if it is not a valid range of addresses, or overlaps another. */
+bool mappings_add(struct mappings *m, const struct mapping *added);
+
+/* A mapping that overlaps the range; NULL: none. A view until the next change. */
+const struct mapping *mappings_find(const struct mappings *m, uint64_t address, uint64_t bytes);
+
+/* Removes a mapping that mappings_find returned. */
+void mappings_remove(struct mappings *m, const struct mapping *found);
 
 struct ledger_block {
     uint64_t address; /* or a handle, depending on its kind */

@@ -2,8 +2,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/memory.h"
-#include "error.h"
 #include "memory/ledger.h"
 
 const char *ledger_kind_name(unsigned kind)
@@ -27,13 +25,41 @@ enum ledger_space ledger_space_of(unsigned kind)
     return spaces[kind];
 }
 
-/* False: the map is full. */
-static bool remember(struct key_map *map, struct key key, uint64_t value)
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+/* The last address of a range; false: it has none. */
+static bool last_of(uint64_t address, uint64_t bytes, uint64_t *last)
 {
-    int error = key_map_set(map, key, value);
-    if (error == GPUPROF_NO_MEMORY)
-        memory_missing();
-    return error == 0;
+    return bytes && !__builtin_add_overflow(address, bytes - 1, last);
+}
+
+bool mappings_add(struct mappings *m, const struct mapping *added)
+{
+    uint64_t last;
+    if (!last_of(added->address, added->bytes, &last) ||
+        mappings_find(m, added->address, added->bytes))
+        return false;
+    uint32_t at = ARRAY_UP_TO(m->list, m->count, address, last);
+    ARRAY_PUSH(m->list, m->count, NULL);
+    memmove(&m->list[at + 1], &m->list[at], (m->count - 1 - at) * sizeof *m->list);
+    m->list[at] = *added;
+    return true;
+}
+
+const struct mapping *mappings_find(const struct mappings *m, uint64_t address, uint64_t bytes)
+{
+    uint64_t last;
+    uint32_t behind =
+        last_of(address, bytes, &last) ? ARRAY_UP_TO(m->list, m->count, address, last) : 0;
+    const struct mapping *found = behind ? &m->list[behind - 1] : NULL;
+    return found && found->address + (found->bytes - 1) >= address ? found : NULL;
+}
+
+void mappings_remove(struct mappings *m, const struct mapping *found)
+{
+    uint32_t at = (uint32_t)(found - m->list);
+    memmove(&m->list[at], &m->list[at + 1], (m->count - 1 - at) * sizeof *m->list);
+    m->count--;
 }
 
 /* ---- totals ---------------------------------------------------------------------------------- */
@@ -63,7 +89,7 @@ void books_pool(struct ledger *l, const struct process *process, uint32_t device
     uint32_t place = totals_place(l, process, device, false);
     uint64_t before = key_map_get(&l->totals.pools, key);
     bytes = min_of(bytes, POOL_BYTES_MAX);
-    if (!place || (bytes && !remember(&l->totals.pools, key, bytes + 1)))
+    if (!place || (bytes && key_map_set(&l->totals.pools, key, bytes + 1) < 0))
         return;
     if (!bytes)
         key_map_remove(&l->totals.pools, key);
@@ -159,7 +185,7 @@ void books_put_in(struct ledger *l, const struct ledger_block *wanted)
     *b = *wanted;
     b->bytes = min_of(b->bytes, LEDGER_BYTES_MAX);
     b->refs = 1;
-    remember(&l->places, key, place);
+    key_map_set(&l->places, key, place);
     tell(l, b, true, b->begin_ns);
 }
 
@@ -264,12 +290,7 @@ void books_map(struct ledger *l, const struct ledger_block *wanted, uint64_t han
     struct mapping mapping = {.address = wanted->address, .bytes = wanted->bytes};
     books_unmap(l, p, mapping.address, mapping.bytes, at_ns);
     mapping.to = books_find(l, p, SPACE_HANDLE, handle);
-    int error = l->mapping_count < LEDGER_MAPPINGS_MAX
-                    ? mappings_add(&l->mappings[p->index], &mapping)
-                    : GPUPROF_LIMIT;
-    if (error == GPUPROF_NO_MEMORY)
-        memory_missing();
-    if (error < 0)
+    if (l->mapping_count >= LEDGER_MAPPINGS_MAX || !mappings_add(&l->mappings[p->index], &mapping))
         return;
     l->mapping_count++;
     if (!mapping.to)
@@ -286,8 +307,9 @@ void books_retain(struct ledger *l, const struct process *p, uint64_t address)
         return;
     struct ledger_block *b = &l->blocks[found->to];
     struct key key = ledger_books_key_of(p, SPACE_HANDLE, b->address);
-    if (key_map_get(&l->places, key) || remember(&l->places, key, found->to))
-        b->refs += key_map_get(&l->places, key) == found->to;
+    if (!key_map_get(&l->places, key))
+        key_map_set(&l->places, key, found->to);
+    b->refs += key_map_get(&l->places, key) == found->to;
 }
 
 /* ---- layout ---------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 
 #define LEAK_SHARE  10 /* a leak of 1 / LEAK_SHARE of the memory comes first */
@@ -25,35 +26,34 @@ static const struct framework {
 };
 #define FRAMEWORKS (sizeof frameworks / sizeof frameworks[0])
 
-static void look_for(const struct kernel_name *path, bool *found)
+/* Returns the framework that comes first in the table: `found`, or that of the path. */
+static const struct framework *framework_of(const struct kernel_name *path,
+                                            const struct framework *found)
 {
-    for (unsigned i = 0; path && i < FRAMEWORKS; i++)
-        found[i] |= strstr(path->raw, frameworks[i].part) != NULL;
+    const struct framework *f = frameworks;
+    while (f < (found ? found : frameworks + FRAMEWORKS) && !(path && strstr(path->raw, f->part)))
+        f++;
+    return f < frameworks + FRAMEWORKS ? f : NULL;
 }
 
 const char *memory_preallocator(const struct memory_report *m, const struct process *p,
                                 const char **remedy)
 {
     const struct stack_table *t = &m->walk.survey.stacks;
-    bool found[FRAMEWORKS] = {false};
+    const struct framework *found = NULL;
     for (uint32_t i = 0; i < t->frame_count; i++) {
         const struct stack_frame *f = &t->frames[i];
         const struct stack_place *place =
             f->process == p->index && frame_kind(f->word) == FRAME_PYTHON
                 ? stack_table_place(t, p->index, frame_python(f->word))
                 : NULL;
-        look_for(place ? place->file : NULL, found);
+        found = framework_of(place ? place->file : NULL, found);
     }
     for (uint32_t i = 0; i < t->module_count; i++)
         if (t->modules[i].process == p->index)
-            look_for(t->modules[i].path, found);
-    for (unsigned i = 0; i < FRAMEWORKS; i++) {
-        if (!found[i])
-            continue;
-        *remedy = frameworks[i].remedy;
-        return frameworks[i].name;
-    }
-    return NULL;
+            found = framework_of(t->modules[i].path, found);
+    *remedy = found ? found->remedy : NULL;
+    return found ? found->name : NULL;
 }
 
 /* The growing owner with the most memory in that place; NULL: none, or it is too small. */
@@ -147,16 +147,18 @@ static struct memory_advice advise(const struct memory_report *m, const struct m
                         bytes_text(one, oom->owners[0].live.bytes),
                         100.0 * (double)oom->owners[0].live.bytes / (double)oom->live)};
     return (struct memory_advice){
-        "full", strdup("many owners shared the memory ('gpuprof memory' lists them): use smaller "
-                       "batches, gradient checkpointing or lower precision")};
+        "full",
+        memory_text("many owners shared the memory ('gpuprof memory' lists them): use smaller "
+                    "batches, gradient checkpointing or lower precision")};
 }
 
 struct memory_advice memory_advise(const struct memory_report *m, const struct memory_oom *oom)
 {
     if (oom->where != MEMORY_OF_HOST && oom->total && oom->wanted > oom->total)
         return (struct memory_advice){
-            "larger-than-device", strdup("the request is larger than the device: use "
-                                         "smaller batches, a smaller model or several devices")};
+            "larger-than-device",
+            memory_text("the request is larger than the device: use "
+                        "smaller batches, a smaller model or several devices")};
     if (oom->where == MEMORY_OF_TENSORS && oom->reserved >= oom->live &&
         oom->reserved - oom->live >= oom->wanted)
         return (struct memory_advice){
@@ -172,7 +174,7 @@ struct memory_advice memory_advise(const struct memory_report *m, const struct m
     char *owner = memory_owner_text(m, leak    ? leak->origin
                                        : block ? block->largest.origin
                                                : oom->owners[0].origin);
-    struct memory_advice advice = advise(m, oom, leak, block, owner ? owner : "?");
+    struct memory_advice advice = advise(m, oom, leak, block, owner);
     free(owner);
     return advice;
 }

@@ -6,7 +6,6 @@
 #include "base/json_text.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "memory/memory_report.h"
 #include "resolve/call_tree.h"
 #include "symbol/shown_frame.h"
@@ -18,11 +17,9 @@ static const struct number_kind origin_kind = NUMBER_KEY(struct memory_origin, k
 /* The number of the owner; beyond the maximum 0, everything else. */
 static uint32_t memory_origin_number_of(struct memory_report *m, const struct memory_origin *wanted)
 {
-    int64_t found = NUMBER_ADD(&m->origins.numbers, &origin_kind, m->origins.list, m->origins.count,
-                               m->owners.most, wanted);
-    if (found < 0)
-        memory_missing();
-    return found ? (uint32_t)found - 1 : 0;
+    uint32_t found = NUMBER_ADD(&m->origins.numbers, &origin_kind, m->origins.list,
+                                m->origins.count, m->owners.most, wanted);
+    return found ? found - 1 : 0;
 }
 
 /* The innermost line of the user's own, else the innermost line. */
@@ -65,8 +62,7 @@ static bool line_origin(struct memory_report *m, const struct slice *s, struct m
     o->name = line->function;
     o->line = line->line;
     *number = memory_origin_number_of(m, o);
-    if (key_map_set(&m->origins.of_stacks, key, *number + 1ull) == GPUPROF_NO_MEMORY)
-        memory_missing();
+    key_map_set(&m->origins.of_stacks, key, *number + 1ull);
     return true;
 }
 
@@ -127,11 +123,8 @@ static char *stack_text(const struct memory_origin *o, struct call_tree *tree)
 {
     uint32_t node = 0;
     struct new_text text;
-    if (call_tree_stack(tree, 0, o->process, o->stack, NULL, &node) < 0)
-        return NULL;
+    call_tree_stack(tree, 0, o->process, o->stack, NULL, &node);
     FILE *memory = new_text_begin(&text);
-    if (!memory)
-        return NULL;
     fputs(o->function ? o->function->name : ledger_kind_name(LEDGER_TENSOR), memory);
     for (unsigned frames = frames_until_own(tree, node); frames && node; frames--) {
         fprintf(memory, " | %s", call_tree_frame(tree, node)->label);
@@ -144,7 +137,7 @@ char *memory_owner_text(const struct memory_report *m, uint32_t origin)
 {
     const struct memory_origin *o = &m->origins.list[origin];
     if (origin == 0)
-        return strdup("(everything else)");
+        return memory_text("(everything else)");
     if (o->by == MEMORY_BY_STACK && m->has_tree)
         return stack_text(o, (struct call_tree *)&m->tree); /* only names change, when looked up */
     if (o->by == MEMORY_BY_LINE)
@@ -152,6 +145,6 @@ char *memory_owner_text(const struct memory_report *m, uint32_t origin)
                            o->line);
     if (o->by == MEMORY_BY_KIND)
         return o->name ? text_printf("variable %s", o->name->raw)
-                       : strdup(ledger_kind_name(o->kind));
-    return strdup(o->name ? o->name->shown : o->function ? o->function->name : "?");
+                       : memory_text(ledger_kind_name(o->kind));
+    return memory_text(o->name ? o->name->shown : o->function ? o->function->name : "?");
 }

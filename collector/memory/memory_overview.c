@@ -45,7 +45,7 @@ static char *short_owner(const struct memory_report *m, uint32_t origin)
 {
     char *owner = memory_owner_text(m, origin), *end = owner;
     for (unsigned i = 0; end && i < FRAMES_SHOWN; i++)
-        end = *end ? strstr(end + 1, " | ") : NULL;
+        end = strstr(end + (i > 0), " | ");
     if (end)
         *end = '\0';
     return owner;
@@ -67,8 +67,8 @@ void memory_print_failure(const struct memory_report *m, const struct next_words
     for (uint32_t i = 0; !s->is_short && i < oom->owner_count && i < HOLDERS_SHOWN; i++)
         screen_line_freed(s, i ? "" : "held by", short_owner(m, oom->owners[i].origin), "%10s  ",
                           bytes_text(held, oom->owners[i].live.bytes));
-    char *text = advice.text ? next_line(next, advice.text) : NULL;
-    screen_wrapped(s, "try", text ? text : "?", 0);
+    char *text = next_line(next, advice.text);
+    screen_wrapped(s, "try", text, 0);
     free(text);
     free(advice.text);
 }
@@ -109,7 +109,7 @@ static void print_places(struct screen *s, const struct memory_report *m, bool i
                      100.0 * (double)p->peak.bytes / (double)p->total);
         char *name = place_text(m, p->process, p->device, p->where);
         screen_line(s, i ? "" : "peak", NULL, "%10s: %s%s; %s at the end",
-                    bytes_text(peak, p->peak.bytes), name ? name : "?", share,
+                    bytes_text(peak, p->peak.bytes), name, share,
                     bytes_text(end, p->all.live.bytes));
         free(name);
     }
@@ -136,32 +136,20 @@ static void print_owners(struct screen *s, const struct memory_report *m)
     }
 }
 
-static bool has_grown_more(const void *one, const void *other)
-{
-    const struct memory_row *const *a = one, *const *b = other;
-    return (*a)->grown > (*b)->grown;
-}
-
 static void print_leaks(struct screen *s, const struct memory_report *m)
 {
     char grown[UNIT_TEXT_BYTES], step[UNIT_TEXT_BYTES];
-    const struct memory_row *leaks[OWNERS_SHOWN];
-    uint32_t shown = 0, all = 0;
+    uint32_t leaks = 0;
     for (uint32_t i = 0; i < m->rows.count; i++) {
         const struct memory_row *row = &m->rows.list[i];
-        all += row->leaks;
-        if (row->leaks)
-            ARRAY_KEEP(leaks, shown, OWNERS_SHOWN, &row, has_grown_more);
-    }
-    for (uint32_t i = 0; i < shown; i++) {
-        const struct memory_row *row = leaks[i];
         double slope = row->slope > 0 && row->slope < 1e18 ? row->slope : 0;
-        screen_line_freed(s, i ? "" : "grows", held_text(m, row),
-                          "%10s, %s a step: ", bytes_text(grown, row->grown),
-                          bytes_text(step, (uint64_t)(slope + 0.5)));
+        if (row->leaks && leaks++ < OWNERS_SHOWN)
+            screen_line_freed(s, leaks == 1 ? "grows" : "", held_text(m, row),
+                              "%10s, %s a step: ", bytes_text(grown, row->grown),
+                              bytes_text(step, (uint64_t)(slope + 0.5)));
     }
-    if (all > shown)
-        screen_line(s, "", NULL, "... and %u more: --table=leaks", all - shown);
+    if (leaks > OWNERS_SHOWN)
+        screen_line(s, "", NULL, "... and %u more: --table=leaks", leaks - OWNERS_SHOWN);
 }
 
 /* Prints memory outside the books: device use beyond them, and the contents of one block of half

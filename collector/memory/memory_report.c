@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/call_tree.h"
 
@@ -111,16 +110,12 @@ static uint32_t owner_of(struct memory_report *m, uint32_t origin, uint32_t plac
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_owner, place);
     struct memory_owner wanted = {.origin = origin, .place = place};
-    int64_t found = NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count,
-                               m->owners.most, &wanted);
-    if (found == 0) {
-        wanted.origin = 0;
-        found = NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count, UINT32_MAX,
-                           &wanted);
-    }
-    if (found < 0)
-        memory_missing();
-    return (uint32_t)found;
+    uint32_t found = NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count,
+                                m->owners.most, &wanted);
+    wanted.origin = 0;
+    return found ? found
+                 : NUMBER_ADD(&m->owners.numbers, &kind, m->owners.list, m->owners.count,
+                              UINT32_MAX, &wanted);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -326,8 +321,8 @@ static int note_memory(void *context, const struct slice *s)
     return 0;
 }
 
-static int memory_report_init(struct memory_report *m, struct recording *rec,
-                              const struct memory_request *request)
+static void memory_report_init(struct memory_report *m, struct recording *rec,
+                               const struct memory_request *request)
 {
     const struct ledger_user user = {
         .context = m, .change = memory_report_change, .owner = memory_origin_of};
@@ -344,10 +339,9 @@ static int memory_report_init(struct memory_report *m, struct recording *rec,
     for (uint32_t i = 0; i < rec->count; i++)
         m->processes[i].process = rec->processes[i];
     ARRAY_PUSH(m->origins.list, m->origins.count, NULL);
-    int error = walk_init(&m->walk, rec);
+    walk_init(&m->walk, rec);
     ledger_init(&m->ledger, &m->walk, &user);
-    return error < 0 ? error
-                     : steps_init(&m->steps, &m->walk, request->step_by, request->step_pattern);
+    steps_init(&m->steps, &m->walk, request->step_by, request->step_pattern);
 }
 
 /* Sets times, and steps without partial ones. */
@@ -362,8 +356,8 @@ static void memory_note_times(struct memory_report *m, const struct memory_reque
         own->first_ns = m->walk.first_ns[i];
         own->last_ns = m->walk.last_ns[i];
         if (own->last_ns) {
-            t->begin_ns = own->first_ns < t->begin_ns ? own->first_ns : t->begin_ns;
-            t->end_ns = own->last_ns > t->end_ns ? own->last_ns : t->end_ns;
+            t->begin_ns = min_of(t->begin_ns, own->first_ns);
+            t->end_ns = max_of(t->end_ns, own->last_ns);
         }
         for (; k < m->steps.firsts[i + 1]; k++)
             if (!m->steps.list[k].is_partial)
@@ -371,39 +365,14 @@ static void memory_note_times(struct memory_report *m, const struct memory_reque
         own->steps = m->steps.list + first;
         own->step_count = kept - first;
     }
-    t->begin_ns = t->begin_ns < t->end_ns ? t->begin_ns : t->end_ns;
+    t->begin_ns = min_of(t->begin_ns, t->end_ns);
     if (request->at_seconds >= 0)
         t->asked_ns = m->walk.survey.origin_ns + (uint64_t)(request->at_seconds * 1e9);
     t->until_ns = request->to_ns ? request->to_ns : UINT64_MAX;
-    t->end_ns = t->end_ns < t->until_ns ? t->end_ns : t->until_ns;
+    t->end_ns = min_of(t->end_ns, t->until_ns);
     t->is_before = request->from_ns > t->begin_ns;
     if (t->is_before)
-        t->begin_ns = request->from_ns < t->end_ns ? request->from_ns : t->end_ns;
-}
-
-/* Finds what the second walk needs: steps, stacks, names of operators. */
-static int walk_first(struct memory_report *m, const struct memory_request *request)
-{
-    const struct consumer consumers[] = {steps_consumer(&m->steps),
-                                         {.context = m,
-                                          .needs = WALK_STACKS | WALK_SPANS,
-                                          .skips = WALK_SKIPS_WORK,
-                                          .take = note_memory}};
-    int error = walk_run(&m->walk, NULL, consumers, 2);
-    if (error >= 0)
-        memory_note_times(m, request);
-    return error;
-}
-
-static int walk_again(struct memory_report *m)
-{
-    const struct consumer consumers[] = {ledger_consumer(&m->ledger),
-                                         {.context = m,
-                                          .needs = WALK_SPANS,
-                                          .skips = WALK_SKIPS_WORK,
-                                          .take = memory_report_take,
-                                          .end = memory_report_end}};
-    return walk_run(&m->walk, NULL, consumers, 2);
+        t->begin_ns = min_of(request->from_ns, t->end_ns);
 }
 
 struct memory_report *memory_report_create(struct recording *rec,
@@ -411,24 +380,34 @@ struct memory_report *memory_report_create(struct recording *rec,
                                            const char *symbols, int *error)
 {
     struct memory_report *m = memory_new(1, sizeof *m);
-    int walked = 0; /* a walk prints its own errors */
-    *error = memory_report_init(m, rec, request);
+    memory_report_init(m, rec, request);
+    /* The first walk finds what the second one needs: steps, stacks, names of operators. */
+    struct consumer consumers[] = {steps_consumer(&m->steps),
+                                   {.context = m,
+                                    .needs = WALK_STACKS | WALK_SPANS,
+                                    .skips = WALK_SKIPS_WORK,
+                                    .take = note_memory}};
+    *error = walk_run(&m->walk, NULL, consumers, 2);
     if (*error >= 0)
-        *error = walked = walk_first(m, request);
-    if (*error >= 0 && !request->learns_only)
-        *error = walked = walk_again(m);
-    if (*error >= 0 && !request->learns_only)
-        memory_rows_make(m);
-    if (*error >= 0 && m->by == MEMORY_BY_STACK) {
-        m->has_tree = true;
-        *error = call_tree_init(&m->tree, &m->walk.survey, NULL, symbols);
+        memory_note_times(m, request);
+    if (*error >= 0 && !request->learns_only) {
+        consumers[0] = ledger_consumer(&m->ledger);
+        consumers[1] = (struct consumer){.context = m,
+                                         .needs = WALK_SPANS,
+                                         .skips = WALK_SKIPS_WORK,
+                                         .take = memory_report_take,
+                                         .end = memory_report_end};
+        *error = walk_run(&m->walk, NULL, consumers, 2);
     }
-    if (*error >= 0)
-        return m;
-    if (walked >= 0)
-        say_error("memory", *error);
-    memory_report_free(m);
-    return NULL;
+    if (*error < 0) {
+        memory_report_free(m);
+        return NULL;
+    }
+    memory_rows_make(m);
+    m->has_tree = m->by == MEMORY_BY_STACK;
+    if (m->has_tree)
+        call_tree_init(&m->tree, &m->walk.survey, NULL, symbols);
+    return m;
 }
 
 enum exit_code memory_check_moment(const struct memory_report *m)

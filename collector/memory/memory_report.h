@@ -30,6 +30,8 @@
 #define MEMORY_OOM_OWNERS  10
 #define MEMORY_JUMPS_MAX   1000
 
+#define SNAPSHOT_DEVICES_MAX 32 /* in a snapshot for PyTorch */
+
 #define MEMORY_RANGES_OPEN    64 /* of a process at a time: one bit each in a word */
 #define MEMORY_RANGE_ROWS_MAX (1u << 16)
 
@@ -334,7 +336,7 @@ void memory_report_free(struct memory_report *m);
 /* Merges owners of several places into rows, and sorts them. (memory_tables.c) */
 void memory_rows_make(struct memory_report *m);
 
-/* (memory_growth.c) Takes the book's bytes at the ends of all steps that are done in its place. */
+/* (memory_tables.c) Takes the book's bytes at the ends of all steps that are done in its place. */
 void memory_book_pass(struct memory_book *b, const struct memory_place *p);
 
 /* Computes the growth in bytes a step (or slice), and its error. False if there are too few
@@ -378,8 +380,7 @@ static inline struct memory_amount memory_at_peak(const struct memory_place *p,
  * `s`. */
 void memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number);
 
-/* The recorded name of an owner, with its stack if there is a tree; malloc'ed, NULL if out of
- * memory. */
+/* The recorded name of an owner, with its stack if there is a tree; new text. */
 char *memory_owner_text(const struct memory_report *m, uint32_t origin);
 
 /* Checks that the requested moment lies in the recording, if it has events and a known end. Prints
@@ -389,7 +390,7 @@ enum exit_code memory_check_moment(const struct memory_report *m);
 /* Why there was not enough memory, and what to do. (memory_advice.c; GUIDE.md lists them) */
 struct memory_advice {
     const char *id; /* stable */
-    char *text;     /* owned, with names as recorded; NULL: out of memory */
+    char *text;     /* owned, with names as recorded */
 };
 
 struct memory_advice memory_advise(const struct memory_report *m, const struct memory_oom *oom);
@@ -414,6 +415,10 @@ struct screen;
 struct next_words;
 void memory_print_failure(const struct memory_report *m, const struct next_words *next,
                           struct screen *s);
+
+/* (snapshot.c) Writes the process's history as a pickle of PyTorch's, after the first walk for
+ * stacks. Returns 0, or an error after one line on stderr. */
+int snapshot_write(struct memory_report *m, const struct process *process, struct output *out);
 
 /* Prints the first screen: failed allocations, peaks, their owners, growth, hidden memory. Each
  * line is as wide as the terminal. (memory_overview.c) */

@@ -121,10 +121,8 @@ static void memory_ranges_end(struct memory_report *m, const struct process *p, 
         struct memory_place *place = &m->places.list[i - 1];
         uint64_t from = place->in_ranges.begin[slot], peak = place->in_ranges.peak[slot];
         const struct memory_range_row wanted = {.name = own->ranges.names[slot], .place = i - 1};
-        int64_t found = NUMBER_ADD(&m->ranges.numbers, &kind, m->ranges.rows, m->ranges.count,
-                                   MEMORY_RANGE_ROWS_MAX, &wanted);
-        if (found < 0)
-            memory_missing();
+        uint32_t found = NUMBER_ADD(&m->ranges.numbers, &kind, m->ranges.rows, m->ranges.count,
+                                    MEMORY_RANGE_ROWS_MAX, &wanted);
         place->in_ranges.begin[slot] = place->in_ranges.peak[slot] = 0;
         m->ranges.beyond += found == 0;
         if (!found)

@@ -20,9 +20,9 @@
 struct cell memory_owner_cell(const struct memory_report *m, uint32_t origin)
 {
     char *text = memory_owner_text(m, origin);
-    char *clean = text ? json_line(text) : NULL;
+    struct cell cell = cell_owned(json_line(text));
     free(text);
-    return cell_owned(clean);
+    return cell;
 }
 
 char *memory_place_text(uint32_t device, enum memory_where where, const char *after)
@@ -158,8 +158,6 @@ static char *oom_owners(const struct memory_report *m, const struct memory_oom *
     char unit[UNIT_TEXT_BYTES];
     struct new_text text;
     FILE *memory = new_text_begin(&text);
-    if (!memory)
-        return NULL;
     fputs(first ? first : "[", memory);
     for (uint32_t i = 0; i < oom->owner_count && !(first && i >= OOM_LINES_TEXT); i++) {
         struct memory_amount live = oom->owners[i].live;

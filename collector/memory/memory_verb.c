@@ -4,13 +4,15 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "memory/snapshot.h"
 #include "output/output.h"
+#include "rank.h"
 #include "resolve/selection.h"
 
 #define SCREEN_ROWS 5 /* of a table, by default */
@@ -168,35 +170,48 @@ static enum exit_code write_out(const struct memory_report *m, const struct opti
     return verb_output_close(&out, options->output, 0);
 }
 
-static enum exit_code memory_recording(struct recording *rec, const struct options *options,
-                                       enum report_format format)
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* "x.pickle" becomes "x_rank3.pickle", or with the pid if other processes have that rank; new
+ * text. Of one process, it stays. */
+static char *snapshot_path(const struct memory_report *m, const struct process *p, const char *path,
+                           uint32_t count)
 {
-    const struct memory_options *own = options->own;
-    struct selection selected;
-    enum exit_code code = selection_make(&selected, rec, NULL, &options->select, NULL, "memory");
-    const struct memory_request request = {.by = own->by,
-                                           .at = own->at,
-                                           .at_seconds = own->at_seconds,
-                                           .step_by = options->step_by,
-                                           .step_pattern = options->step_range,
-                                           .from_ns = selected.from_ns,
-                                           .to_ns = selected.to_ns};
-    int error;
-    selection_release(&selected);
-    if (code != EXIT_OK)
-        return code;
-    struct memory_report *m = memory_report_create(rec, &request, options->symbols, &error);
-    if (!m)
-        return EXIT_ENVIRONMENT;
-    code = steps_check(&m->steps, "memory");
-    if (code == EXIT_OK)
-        code = memory_check_moment(m);
-    if (code == EXIT_OK)
-        code = write_out(m, options, format);
-    if (code == EXIT_OK)
-        code = walk_verdict(&m->walk, options->strict);
-    memory_report_free(m);
-    return code;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *ending = strchr(name + 1, '.');
+    int stem = (int)(ending ? ending - path : (long)strlen(path));
+    uint32_t alike = 0;
+    for (uint32_t i = 0; i < m->process_count; i++)
+        alike += m->processes[i].gets_memory && m->processes[i].process->rank == p->rank;
+    bool has_rank = p->rank != RANK_NONE && alike == 1;
+    return count == 1
+               ? memory_text(path)
+               : text_printf("%.*s_%s%llu%s", stem, path, has_rank ? "rank" : "pid",
+                             has_rank ? (unsigned long long)p->rank : p->shown_pid, path + stem);
+}
+
+/* Writes a file for each process that allocated. */
+static enum exit_code write_snapshots(struct memory_report *m, const char *output)
+{
+    uint32_t count = 0;
+    enum exit_code code = EXIT_OK;
+    for (uint32_t i = 0; i < m->process_count; i++)
+        count += m->processes[i].gets_memory;
+    if (!count)
+        message("memory: no allocation was recorded, so %s is not written", output);
+    for (uint32_t i = 0; code == EXIT_OK && i < m->process_count; i++) {
+        struct output out;
+        uint64_t room = verb_output_room(recording_bytes(m->rec));
+        if (!m->processes[i].gets_memory)
+            continue;
+        char *path = snapshot_path(m, m->processes[i].process, output, count);
+        code = verb_output_open(&out, path, &room);
+        if (code == EXIT_OK)
+            code = verb_output_close(&out, path, snapshot_write(m, m->processes[i].process, &out));
+        free(path);
+    }
+    return count ? code : EXIT_ENVIRONMENT;
 }
 
 /* Checks the options of a snapshot, which has no tables. */
@@ -214,6 +229,39 @@ static enum exit_code check_snapshot(const struct options *options)
                            "--limit, --full and --by",
                            options->output);
     return EXIT_OK;
+}
+
+static enum exit_code memory_recording(struct recording *rec, const struct options *options,
+                                       enum report_format format)
+{
+    const struct memory_options *own = options->own;
+    struct selection selected;
+    enum exit_code code = selection_make(&selected, rec, NULL, &options->select, NULL, "memory");
+    bool has_tables = format != FORMAT_BY_NAME;
+    const struct memory_request request = {.by = has_tables ? own->by : MEMORY_BY_STACK,
+                                           .at = own->at,
+                                           .at_seconds = own->at_seconds,
+                                           .step_by = options->step_by,
+                                           .step_pattern = options->step_range,
+                                           .from_ns = selected.from_ns,
+                                           .to_ns = selected.to_ns,
+                                           .learns_only = !has_tables};
+    int error;
+    selection_release(&selected);
+    if (code != EXIT_OK)
+        return code;
+    struct memory_report *m = memory_report_create(rec, &request, options->symbols, &error);
+    if (!m)
+        return EXIT_ENVIRONMENT;
+    code = steps_check(&m->steps, "memory");
+    if (code == EXIT_OK)
+        code = memory_check_moment(m);
+    if (code == EXIT_OK)
+        code = has_tables ? write_out(m, options, format) : write_snapshots(m, options->output);
+    if (code == EXIT_OK)
+        code = walk_verdict(&m->walk, options->strict);
+    memory_report_free(m);
+    return code;
 }
 
 enum exit_code memory_run(const struct options *options)
@@ -238,8 +286,7 @@ enum exit_code memory_run(const struct options *options)
     code = recording_open(&rec, options->paths, options->path_count, &how);
     rec.progress = progress_begin("memory", 2 * recording_bytes(&rec));
     if (code == EXIT_OK)
-        code = has_tables ? memory_recording(&rec, options, format)
-                          : snapshot_files(&rec, options, own->at_seconds);
+        code = memory_recording(&rec, options, format);
     recording_release(&rec);
     return code;
 }
