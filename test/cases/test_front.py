@@ -293,8 +293,8 @@ def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
     result = run_collector(verb, data, "-o", made, env={**os.environ, "TMPDIR": "missing"})
     assert (result.returncode, result.stdout, result.stderr) == (
         1, "",
-        "gpuprof: cannot write a temporary file in missing: No such file or directory; set TMPDIR to "
-        "another folder\n")
+        "gpuprof: cannot write a temporary file in missing: No such file or directory; set TMPDIR "
+        "to another folder\n")
     assert list(tmp_path.iterdir()) == [data]
 
 
@@ -307,7 +307,8 @@ def test_no_room_to_lay_aside(run_collector, make_gpu, tmp_path, verb, name, lau
                            env={**os.environ, "TMPDIR": str(aside)}, preexec_fn=lambda:
                            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
     assert (result.returncode, result.stdout, result.stderr.splitlines()[-1]) == (
-        1, "", f"gpuprof: cannot write a temporary file in {aside}: File too large; raise ulimit -f")
+        1, "",
+        f"gpuprof: cannot write a temporary file in {aside}: File too large; raise ulimit -f")
     assert sorted(tmp_path.iterdir()) == [aside, data] and not list(aside.iterdir())
 
 
