@@ -204,20 +204,18 @@ bool check_sample(const struct target *p, struct check_result *f)
 
 bool check_gaps(const struct target *p, struct check_result *f)
 {
-    static const char *const files[][2] = {{"stat", "what waiting threads do"},
-                                           {"syscall", "in which system call threads wait"},
-                                           {"schedstat", "how long waiting threads ran"}};
+    static const char *const files[] = {"stat", "syscall", "schedstat"};
     uint64_t gaps = p->settings.numbers[SETTING_GAPS];
     if (gaps == GAPS_OFF || (gaps == GAPS_AUTO && !is_sampled(p)))
         return false;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[PATH_MAX], text[8];
         snprintf(path, sizeof path, "%s/proc/self/task/%ld/%s", p->root,
-                 p->root[0] ? 1 : (long)syscall(SYS_gettid), files[i][0]);
+                 p->root[0] ? 1 : (long)syscall(SYS_gettid), files[i]);
         ssize_t bytes = file_head(path, text, sizeof text);
         if (bytes <= 0)
             return limited(f, "mount the /proc of a real Linux kernel, not of an emulated one",
-                           "the recording will not say %s: %s: %s", files[i][1], path,
+                           "the recording will not say what waiting threads do: %s: %s", path,
                            bytes < 0 ? strerror(errno) : "the file is empty");
     }
     return fine(f, "waiting threads can be observed");
@@ -323,16 +321,13 @@ static void add_runtimes(const char *folder, struct cupti_places *places)
 {
     static const char *const below[] = {"nvidia/cuda_runtime/lib", "nvidia/cu13/lib", "torch/lib"};
     for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
-        char path[PATH_MAX + 32];
+        char path[PATH_MAX + 32], file[sizeof path + sizeof((struct dirent *)NULL)->d_name];
         snprintf(path, sizeof path, "%s/%s", folder, below[i]);
         DIR *names = opendir(path);
         for (struct dirent *entry; names && (entry = readdir(names));) {
-            char *file;
-            if (strncmp(entry->d_name, "libcudart", 9) == 0 &&
-                asprintf(&file, "%s/%s", path, entry->d_name) >= 0) {
+            snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+            if (strncmp(entry->d_name, "libcudart", 9) == 0)
                 cupti_places_add(places, file, entry->d_name);
-                free(file);
-            }
         }
         if (names)
             closedir(names);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "doctor/checks.h"
@@ -137,11 +138,7 @@ static enum exit_code doctor_run(const struct options *options)
     const struct doctor_options *own = options->own;
     if (standard_files_fill() < 0)
         return EXIT_ENVIRONMENT;
-    struct doctor *d = calloc(1, sizeof *d);
-    if (!d) {
-        message("doctor: out of memory");
-        return EXIT_ENVIRONMENT;
-    }
+    struct doctor *d = memory_new(1, sizeof *d);
     d->target.argv = options->path_count ? options->paths : NULL;
     doctor_gather(&d->target, options->settings);
     examine(d);

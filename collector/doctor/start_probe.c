@@ -50,32 +50,18 @@ static FILE *open_of(pid_t pid, const char *file)
     return fopen(path, "re");
 }
 
-static uint64_t auxiliary(pid_t pid, uint64_t type)
+/* Returns where its loader is; 0: a static program has none. */
+static uint64_t loader_of(pid_t pid)
 {
     Elf64_auxv_t entry;
-    uint64_t value = 0;
+    uint64_t address = 0;
     FILE *file = open_of(pid, "auxv");
     while (file && fread(&entry, sizeof entry, 1, file) == 1)
-        if (entry.a_type == type)
-            value = entry.a_un.a_val;
+        if (entry.a_type == AT_BASE)
+            address = entry.a_un.a_val;
     if (file)
         fclose(file);
-    return value;
-}
-
-/* Whether LD_PRELOAD of the process has the library. */
-static bool has_preload(pid_t pid, const char *library)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    bool found = false;
-    FILE *file = open_of(pid, "environ");
-    while (file && !found && getdelim(&text, &bytes, '\0', file) > 0)
-        found = strncmp(text, "LD_PRELOAD=", 11) == 0 && strstr(text + 11, library) != NULL;
-    free(text);
-    if (file)
-        fclose(file);
-    return found;
+    return address;
 }
 
 /* Whether the library is mapped; also notes libraries of CUDA and Python. */
@@ -143,8 +129,7 @@ static bool is_done(struct start_probe *s, const char *obstacle)
 
 /* ---- the tracing ---------------------------------------------------------------------------- */
 
-/* Whether its next instruction is the loader's, as before its main function. A static program has
- * no loader. */
+/* Whether its next instruction is the loader's, as before its main function. */
 static bool is_in_loader(pid_t pid)
 {
     struct user_regs_struct regs;
@@ -156,7 +141,7 @@ static bool is_in_loader(pid_t pid)
 #else
     uintptr_t at = regs.pc;
 #endif
-    return at - auxiliary(pid, AT_BASE) < LOADER_BYTES_MAX;
+    return at - loader_of(pid) < LOADER_BYTES_MAX;
 }
 
 /* Handles an exec. True: the answer is known; else *is_early says whether to examine the program.
@@ -188,10 +173,7 @@ static bool at_begin(struct tracer *t, pid_t pid)
     bool is_the_program = (pid == t->target && !t->target_is_starter) ||
                           (!is_starter(name) && program_uses_cuda(s->path));
     if (!has_library(t, pid))
-        return is_done(s, !has_preload(pid, t->library)
-                              ? "LD_PRELOAD does not name gpuprof in its environment"
-                          : auxiliary(pid, AT_SECURE) ? "it has more rights than its caller"
-                                                      : "the loader did not load it");
+        return is_done(s, "LD_PRELOAD does not name gpuprof in its environment, or has no effect");
     if (is_the_program)
         return is_done(s, NULL);
     add_via(s, name);

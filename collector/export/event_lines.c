@@ -189,22 +189,17 @@ static void lines_free(struct export_writer *w)
     free(w);
 }
 
-static struct export_writer *create_json(struct output *out, struct walk *walk,
-                                         const struct export_scope *scope)
+static struct export_writer *lines_create(struct output *out, struct walk *walk,
+                                          const struct export_scope *scope)
 {
     struct export_writer *w = memory_new(1, sizeof *w);
     w->out = out;
     w->walk = walk;
     w->scope = *scope;
+    w->is_csv = scope->format == &csv_export;
     event_find_columns(w);
-    return w;
-}
-
-static struct export_writer *create_csv(struct output *out, struct walk *walk,
-                                        const struct export_scope *scope)
-{
-    struct export_writer *w = create_json(out, walk, scope);
-    w->is_csv = true;
+    if (!w->is_csv)
+        return w;
 #define EVENT_COLUMN(NAME, name, meaning) output_print(out, "%s" #name, EVENT_##NAME ? "," : "");
 #include "export/event_columns.def"
 #undef EVENT_COLUMN
@@ -234,15 +229,13 @@ const char *event_op_kind(const struct host_span *op)
     return op->is_traced ? "traced" : op->scope == OP_SCOPE_BACKWARD ? "backward" : "operator";
 }
 
-#define ROWS_FORMAT(format, its_ending, its_create)                                                \
-    const struct export_format format##_export = {                                                 \
-        .file = {#format, its_ending},                                                             \
-        .is_rows = true,                                                                           \
-        .create = its_create,                                                                      \
-        .take = event_take,                                                                        \
-        .end = event_ends,                                                                         \
-        .free = lines_free,                                                                        \
-    }
+#define ROWS_FORMAT(name)                                                                          \
+    const struct export_format name##_export = {.file = {#name, #name},                            \
+                                                .is_rows = true,                                   \
+                                                .create = lines_create,                            \
+                                                .take = event_take,                                \
+                                                .end = event_ends,                                 \
+                                                .free = lines_free}
 
-ROWS_FORMAT(csv, "csv", create_csv);
-ROWS_FORMAT(jsonl, "jsonl", create_json);
+ROWS_FORMAT(csv);
+ROWS_FORMAT(jsonl);

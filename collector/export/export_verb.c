@@ -265,6 +265,7 @@ static int write_events(struct export *x, const struct options *options)
     r->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
     int error = x->format->is_rows ? 0 : report_begin(r, &x->rec, &request);
     struct export_scope scope = {.options = options,
+                                 .format = x->format,
                                  .steps = &x->steps,
                                  .selection = x->is_cut ? &x->selection : NULL,
                                  .report = r};

@@ -25,6 +25,7 @@ extern const struct verb export_verb;
 /* What is exported. */
 struct export_scope {
     const struct options *options;
+    const struct export_format *format;
     const struct steps *steps;         /* complete */
     const struct selection *selection; /* NULL: everything */
     struct report *report;             /* for sqlite: its tables, once `end` is called */

@@ -72,16 +72,8 @@ static enum exit_code unknown(const char *word, size_t length)
                        nearest_text(&nearest, "", hint), names);
 }
 
-/* Says that what follows a report's name, ":base" (how nsys shows kernel names), has no effect. */
-static void say_suffix(const char *name, const char *text, size_t length)
-{
-    if (length)
-        message("stats: %s: '%.*s' is ignored: names are complete and demangled; 'gpuprof export "
-                "-o x.sqlite' has short and mangled names, too",
-                name, (int)length, text);
-}
-
-/* Collects the tables of the reports in `list` and how their rows are grouped. */
+/* Collects the tables of the reports in `list` and how their rows are grouped. What follows a name,
+ * ":base" (how nsys shows kernel names), changes nothing. */
 static enum exit_code find_tables(const char *list, char *tables, enum report_by *by)
 {
     size_t at = 0;
@@ -100,7 +92,6 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
         if (has_by && r->by != *by)
             return usage_error("stats: %s cannot be combined with the others; ask for it alone",
                                r->name);
-        say_suffix(r->name, word + length, all - length);
         if (*r->note)
             message("stats: %s: %s", r->name, r->note);
         *by = r->by;
@@ -146,9 +137,7 @@ static enum exit_code stats_verb_run(const struct options *options)
     char tables[TABLES_BYTES];
     if (trace && !*trace->kinds)
         trace = NULL;
-    if (trace)
-        say_suffix(trace->name, names + length, strlen(names + length));
-    else if (find_tables(names, tables, &report.by) != EXIT_OK)
+    if (!trace && find_tables(names, tables, &report.by) != EXIT_OK)
         return EXIT_USAGE;
     if (!own->reports && options->path_count < 2)
         return usage_error("stats: name recordings (folders or files) after the report");

@@ -104,42 +104,39 @@ static int compare_devices(const void *left, const void *right)
 }
 
 /* Separates waits for other ranks from communication, and finds the run time. */
-static int take_waits(struct page_use *u, struct page_device *device)
+static void take_waits(struct page_use *u, struct page_device *device)
 {
     struct idle *idle = u->idle;
     uint32_t place = 0;
     uint64_t ns;
-    int error = 0;
     while (idle && place < idle->device_count &&
            (idle->devices[place].process != device->process ||
             idle->devices[place].device != device->device))
         place++;
     if (!idle || place == idle->device_count)
-        return 0;
+        return;
     struct idle_device *of = &idle->devices[place];
     device->run_ns = of->end_ns - of->begin_ns - of->causes[IDLE_START_UP] - of->stopped_ns;
     idle_waited_begin(of);
-    for (uint64_t i = 0; error == 0 && i < u->spans; i++) {
+    for (uint64_t i = 0; i < u->spans; i++) {
         uint64_t *all_ns = &device->ns[USE_COMMUNICATION][i];
         uint64_t at_ns = u->begin_ns + i * u->bucket_ns;
-        error = idle_waited(idle, place, at_ns, at_ns + u->bucket_ns, &ns);
+        idle_waited(idle, place, at_ns, at_ns + u->bucket_ns, &ns);
         device->ns[USE_WAITS][i] = min_of(ns, *all_ns);
         *all_ns -= device->ns[USE_WAITS][i];
     }
-    return error;
 }
 
 /* Finishes the counts and sorts devices by rank. */
 static int page_use_end(void *context)
 {
     struct page_use *u = context;
-    int error = 0;
     ARRAY_SORT(u->devices, u->count, compare_devices);
-    for (uint32_t i = 0; error == 0 && i < u->count; i++) {
+    for (uint32_t i = 0; i < u->count; i++) {
         page_use_pass_time(u, &u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
-        error = take_waits(u, &u->devices[i]);
+        take_waits(u, &u->devices[i]);
     }
-    return error;
+    return 0;
 }
 
 struct consumer page_use_consumer(struct page_use *u)
