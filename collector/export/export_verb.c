@@ -343,9 +343,9 @@ static bool is_trace(const struct options *options)
     const struct export_options *own = options->own;
     const char *path = options->output;
     if (own->format)
-        return file_format_named(trace_formats, own->format);
-    return path && !verb_output_is(path, "") && !file_format_of_file(export_formats, path) &&
-           file_format_of_file(trace_formats, path);
+        return file_format_of(trace_formats, own->format, NULL);
+    return path && !verb_output_is(path, "") && !file_format_of(export_formats, NULL, path) &&
+           file_format_of(trace_formats, NULL, path);
 }
 
 static enum exit_code export_verb_run(const struct options *options)

@@ -387,7 +387,7 @@ char *memory_owner_text(const struct memory_report *m, uint32_t origin);
  * an error if not. */
 enum exit_code memory_check_moment(const struct memory_report *m);
 
-/* Why there was not enough memory, and what to do. (memory_advice.c; GUIDE.md lists them) */
+/* Why there was not enough memory, and what to do. (memory_trouble.c; GUIDE.md lists them) */
 struct memory_advice {
     const char *id; /* stable */
     char *text;     /* owned, with names as recorded */

@@ -35,30 +35,25 @@ static const struct table_info *table_at(unsigned index)
 static enum exit_code check_tables(const struct options *options, enum report_format format)
 {
     const struct memory_options *own = options->own;
-    const char *names = own->table.names, *sort = own->table.sort;
+    const char *names = own->table.names;
     const struct table_info *infos[MEMORY_TABLES];
-    unsigned known = 0, words = names != NULL, count = 0;
+    unsigned words = names != NULL, count = 0;
     for (const char *comma = names; comma && (comma = strchr(comma, ',')); comma++)
         words++;
     for (unsigned i = 0; i < MEMORY_TABLES; i++) {
         const char *name = memory_tables[i]->name;
-        bool is_named = names && word_in(names, name) != UINT_MAX;
-        known += is_named;
-        if (is_named && options->select.is_given &&
-            word_in("places,owners,curve", name) == UINT_MAX)
+        if (!is_wanted(own, memory_tables[i], format))
+            continue;
+        if (options->select.is_given && word_in("places,owners,curve", name) == UINT_MAX)
             return usage_error("memory: --from and --to: the table %s always covers the whole "
                                "recording; name only places, owners and curve",
                                name);
-        if (is_wanted(own, memory_tables[i], format))
-            infos[count++] = memory_tables[i];
+        infos[count++] = memory_tables[i];
     }
-    if (known < words)
+    if (names && count < words)
         return usage_error("memory: unknown table in '%s'; 'gpuprof help memory' lists the tables",
                            names);
-    for (unsigned i = 0; sort && i < count; i++)
-        if (table_column(infos[i], sort) >= 0)
-            return EXIT_OK;
-    return sort ? table_sort_unknown("memory", sort, infos, count) : EXIT_OK;
+    return table_sort_check("memory", own->table.sort, infos, count);
 }
 
 /* ---- around the tables ----------------------------------------------------------------------- */

@@ -126,14 +126,12 @@ struct file_format {
     const char *ending; /* of a file's name, after the last point, without .gz */
 };
 
-/* Returns the format with that name or for that file name; NULL: none. NULL ends the list. */
-const struct file_format *file_format_named(const struct file_format *const *list,
-                                            const char *name);
-const struct file_format *file_format_of_file(const struct file_format *const *list,
-                                              const char *path);
+/* Returns the format that was `asked` for by name, or else (NULL) of the file; NULL: none. NULL
+ * ends the list. */
+const struct file_format *file_format_of(const struct file_format *const *list, const char *asked,
+                                         const char *path);
 
-/* Returns the format that was asked for, or else of the file; NULL: none, after an error message.
- */
+/* The same, with an error message if there is none. */
 const struct file_format *file_format_find(const char *verb, const struct file_format *const *list,
                                            const char *asked, const char *path);
 

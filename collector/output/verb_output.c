@@ -101,17 +101,11 @@ enum exit_code verb_output_close(struct output *out, const char *path, int error
 
 /* ---- kinds of files -------------------------------------------------------------------------- */
 
-const struct file_format *file_format_named(const struct file_format *const *list, const char *name)
+const struct file_format *file_format_of(const struct file_format *const *list, const char *asked,
+                                         const char *path)
 {
-    while (*list && strcmp((*list)->name, name) != 0)
-        list++;
-    return *list;
-}
-
-const struct file_format *file_format_of_file(const struct file_format *const *list,
-                                              const char *path)
-{
-    while (*list && !verb_output_is(path, (*list)->ending))
+    while (*list &&
+           !(asked ? strcmp((*list)->name, asked) == 0 : verb_output_is(path, (*list)->ending)))
         list++;
     return *list;
 }
@@ -129,8 +123,7 @@ const struct file_format *file_format_find(const char *verb, const struct file_f
                                            const char *asked, const char *path)
 {
     char names[FILE_FORMAT_NAMES_BYTES];
-    const struct file_format *found =
-        asked ? file_format_named(list, asked) : file_format_of_file(list, path);
+    const struct file_format *found = file_format_of(list, asked, path);
     if (!found && asked)
         usage_error("%s: --format: unknown format '%s'; the formats are: %s", verb, asked,
                     file_format_names(list, names));

@@ -201,14 +201,10 @@ static enum exit_code check_sort(const struct report_view *v)
 {
     const struct table_info *info, *infos[REPORT_TABLES_MAX];
     unsigned wanted = 0;
-    for (unsigned i = 0; (info = report_table_at(i)); i++) {
-        if (!report_wants(v, info, v->format))
-            continue;
-        if (table_column(info, v->how.sort) >= 0)
-            return EXIT_OK;
-        infos[wanted++] = info;
-    }
-    return table_sort_unknown("report", v->how.sort, infos, wanted);
+    for (unsigned i = 0; (info = report_table_at(i)); i++)
+        if (report_wants(v, info, v->format))
+            infos[wanted++] = info;
+    return table_sort_check("report", v->how.sort, infos, wanted);
 }
 
 enum exit_code report_view_check(const struct report_view *v)

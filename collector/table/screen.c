@@ -71,7 +71,7 @@ void screen_line_freed(struct screen *s, const char *label, char *name, const ch
 {
     va_list list;
     va_start(list, format);
-    print_named(s, label, name ? name : "?", format, list);
+    print_named(s, label, name, format, list);
     va_end(list);
     free(name);
 }

@@ -229,11 +229,16 @@ int table_column(const struct table_info *info, const char *name)
     return found;
 }
 
-enum exit_code table_sort_unknown(const char *verb, const char *name,
-                                  const struct table_info *const *infos, unsigned count)
+enum exit_code table_sort_check(const char *verb, const char *name,
+                                const struct table_info *const *infos, unsigned count)
 {
     char names[SORT_NAMES_BYTES] = "", text[NEAREST_TEXT_BYTES];
     size_t length = 0;
+    for (unsigned i = 0; name && i < count; i++)
+        if (table_column(infos[i], name) >= 0)
+            return EXIT_OK;
+    if (!name)
+        return EXIT_OK;
     struct nearest nearest = nearest_to(name, strlen(name));
     for (unsigned i = 0; i < count; i++)
         for (unsigned k = 0; k < infos[i]->column_count && length < sizeof names; k++) {

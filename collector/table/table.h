@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of the report: a description in data, and functions that fill its rows. table_text.c
- * prints text, table_rows.c JSON and csv; no table prints itself. */
+/* A table of the report: a description in data, and functions that fill its rows. table_print.c
+ * prints text, JSON and csv; no table prints itself. */
 #ifndef GPUPROF_COLLECTOR_TABLE_H
 #define GPUPROF_COLLECTOR_TABLE_H
 
@@ -295,10 +295,10 @@ struct table {
  * a million such texts would not fit in memory, so they are made one by one. */
 int table_column(const struct table_info *info, const char *name);
 
-/* Reports that none of `count` tables has the column, and which columns they have. Returns
- * EXIT_USAGE. */
-enum exit_code table_sort_unknown(const char *verb, const char *name,
-                                  const struct table_info *const *infos, unsigned count);
+/* Returns EXIT_OK if one of `count` tables has the column, or NULL is given. Else reports which
+ * columns they have. */
+enum exit_code table_sort_check(const char *verb, const char *name,
+                                const struct table_info *const *infos, unsigned count);
 
 /* Returns true if the default limit `view->rows` applies, which it does not to tables of --by. */
 bool table_is_short(const struct table_info *info, const struct table_view *view);
