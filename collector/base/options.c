@@ -52,19 +52,10 @@ static enum exit_code take_setting(const struct given *g)
     return EXIT_OK;
 }
 
-static enum exit_code take_tune(const struct given *g)
-{
-    const char *equals = strchrnul(g->value, '=');
-    const struct option *o = option_of(g->all->verb, g->value, (size_t)(equals - g->value));
-    if (!o || o->in != HELP_TUNING || !*equals)
-        return usage_error("%s: --tune: '%s' is not NAME=VALUE of a tuning setting; "
-                           "'gpuprof help tuning' lists them",
-                           g->all->verb->name, g->value);
-    return take_setting(
-        &(struct given){g->all, o, g->value + (equals + 1 - g->value), (char *)g->all + o->at});
-}
+static option_take take_tune;
 
-const char *tune_word(unsigned index)
+/* The names of --tune, as NAME=DEFAULT. */
+static const char *tune_word(unsigned index)
 {
     static const char *const words[SETTING_COUNT] = {
 #define SETTING(NAME, variable, option, group, kind, default_value, ...)                           \
@@ -182,7 +173,7 @@ const struct option *option_at(const struct verb *verb, unsigned index)
     return find_option(verb, index, &own);
 }
 
-const struct option *option_of(const struct verb *verb, const char *name, size_t length)
+static const struct option *option_of(const struct verb *verb, const char *name, size_t length)
 {
     const struct option *option;
     for (unsigned i = 0; (option = option_at(verb, i)); i++)
@@ -194,6 +185,18 @@ const struct option *option_of(const struct verb *verb, const char *name, size_t
 const struct option *option_named(const struct verb *verb, const char *name)
 {
     return option_of(verb, name, strlen(name));
+}
+
+static enum exit_code take_tune(const struct given *g)
+{
+    const char *equals = strchrnul(g->value, '=');
+    const struct option *o = option_of(g->all->verb, g->value, (size_t)(equals - g->value));
+    if (!o || o->in != HELP_TUNING || !*equals)
+        return usage_error("%s: --tune: '%s' is not NAME=VALUE of a tuning setting; "
+                           "'gpuprof help tuning' lists them",
+                           g->all->verb->name, g->value);
+    return take_setting(
+        &(struct given){g->all, o, g->value + (equals + 1 - g->value), (char *)g->all + o->at});
 }
 
 const char *option_alone(const struct option *option)

@@ -139,9 +139,8 @@ extern const struct option read_options[], select_options[];
 #define READ_SELECT    (READ_TIME | READ_PLACE | READ_PROCESSES | READ_EVENTS)
 #define READ_PIECE     (READ_CYCLE | READ_SELECT)
 
-/* Options of verbs that start a program; and the names of --tune, as NAME=DEFAULT. */
+/* Options of verbs that start a program. */
 extern const struct option program_options[];
-const char *tune_word(unsigned index);
 
 /* The parts of a verb's manual page. */
 enum manual_part { PART_EXAMPLE, PART_VARIABLE, PART_FILE, PART_STATUS, PART_COUNT };
@@ -184,8 +183,7 @@ struct verb {
 /* Returns the option at `index`, in help order; NULL: no more. */
 const struct option *option_at(const struct verb *verb, unsigned index);
 
-/* Return the option of that name, perhaps of `length` bytes; NULL: the verb has none. */
-const struct option *option_of(const struct verb *verb, const char *name, size_t length);
+/* Returns the option of that name; NULL: the verb has none. */
 const struct option *option_named(const struct verb *verb, const char *name);
 
 /* Returns the value of an option given without one; it then takes one only after "=". NULL: its

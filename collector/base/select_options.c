@@ -89,21 +89,12 @@ const char *select_option_name(unsigned place)
     return select_options[place].name;
 }
 
-/* Stores the value for display. Returns false if the option was given before. */
-static bool keep_said(struct select_request *w, const char *option, const char *value)
-{
-    unsigned place = 0;
-    while (strcmp(select_options[place].name, option) != 0)
-        place++;
-    bool is_first = !w->said[place];
-    w->said[place] = value;
-    return is_first;
-}
+#define KIND_PLACE 11 /* of --kind, in `said` */
 
 enum exit_code select_kinds_take(struct select_request *w, const char *verb, const char *text)
 {
     w->is_given = true;
-    keep_said(w, "kind", text);
+    w->said[KIND_PLACE] = text;
     for (w->kinds = 0;; text++) {
         size_t length = strcspn(text, ",");
         uint32_t kinds = kinds_of(text, length);
@@ -173,9 +164,10 @@ static const char *read_cycle(const struct given *g)
 static enum exit_code take(const struct given *g)
 {
     struct select_request *w = &g->all->select;
-    if (!keep_said(w, g->option->name, g->value) &&
-        !(g->option->parts & (READ_CYCLE | READ_CYCLES)))
+    const char **said = &w->said[g->option - select_options];
+    if (*said && !(g->option->parts & (READ_CYCLE | READ_CYCLES)))
         return option_twice(g);
+    *said = g->value;
     w->is_given |= !(g->option->parts & READ_PROCESSES);
     const char *wrong = g->option->read(g);
     return option_end(g, !wrong, wrong);
@@ -228,11 +220,12 @@ const struct option select_options[] = {
     {0, "device", "N[,M-K]", SELECTS(read_list, devices),
      "Select the GPU work of these devices; host events stay", .parts = READ_PLACE,
      .in = HELP_SELECT},
-    {0, "kind", "KIND[,KIND..]", .take = take_kinds, .at = 0,
-     "Select events of these kinds. Calls: launch, alloc, copy, sync, graph, other, or all: call. "
-     "GPU work: kernel, gpu_memcpy, gpu_memset, gpu_graph, or all: work. Others: cuda_sync, "
-     "overhead, memory, range, mark, operator, library.",
-     .parts = READ_EVENTS, .in = HELP_SELECT},
+    [KIND_PLACE] =
+        {0, "kind", "KIND[,KIND..]", .take = take_kinds, .at = 0,
+         "Select events of these kinds. Calls: launch, alloc, copy, sync, graph, other, or all: "
+         "call. GPU work: kernel, gpu_memcpy, gpu_memset, gpu_graph, or all: work. Others: "
+         "cuda_sync, overhead, memory, range, mark, operator, library.",
+         .parts = READ_EVENTS, .in = HELP_SELECT},
     {0, "name", "REGEX", SELECTS(read_pattern, name),
      "Select events with names that match this extended regular expression", .parts = READ_EVENTS,
      .in = HELP_SELECT},

@@ -28,6 +28,7 @@
 
 #include "api/api.h"
 #include "api/api_error.h"
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/memory.h"
 #include "base/message.h"
@@ -80,19 +81,13 @@ struct dump {
     bool printed; /* a record was printed */
 };
 
-static uint64_t moment_ns(const struct select_moment *m, uint64_t origin_ns, uint64_t otherwise)
-{
-    if (!m->is_given || m->is_absolute)
-        return m->is_given ? m->ns : otherwise;
-    return origin_ns < UINT64_MAX - m->ns ? origin_ns + m->ns : UINT64_MAX;
-}
-
 static enum exit_code dump_pick_make(struct dump_pick *p, const struct select_request *request,
                                      uint64_t origin_ns)
 {
     p->request = request->is_given ? request : NULL;
-    p->from_ns = moment_ns(&request->from, origin_ns, 0);
-    p->to_ns = moment_ns(&request->to, origin_ns, UINT64_MAX);
+    const struct select_moment *from = &request->from, *to = &request->to;
+    p->from_ns = from->ns + (from->is_absolute || !from->is_given ? 0 : origin_ns);
+    p->to_ns = to->is_given ? to->ns + (to->is_absolute ? 0 : origin_ns) : UINT64_MAX;
     p->has_name = request->name && regcomp(&p->name, request->name, REG_EXTENDED | REG_NOSUB) == 0;
     return p->from_ns < p->to_ns ? EXIT_OK : usage_error("dump: --to must be later than --from");
 }
@@ -104,8 +99,7 @@ static bool dump_pick_names(const struct dump_pick *p, const struct record *r,
     char text[PICK_NAME_BYTES];
     const char *name = f ? f->name : kernel ? kernel->shown : record_title(r, text);
     if (!name && r->bytes) {
-        snprintf(text, sizeof text, "%.*s",
-                 r->byte_count < PICK_NAME_BYTES ? (int)r->byte_count : PICK_NAME_BYTES,
+        snprintf(text, sizeof text, "%.*s", (int)min_of(r->byte_count, PICK_NAME_BYTES),
                  (const char *)r->bytes);
         name = text;
     }
