@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "symbol/kernel_names.h"
 
-/* Keys by which two names can match. */
+/* Keys by which two names can match; of the places, the most certain come first. */
 enum match_key {
     KEY_NAME,     /* as recorded */
     KEY_TEMPLATE, /* strip_template */
@@ -25,14 +25,6 @@ enum match_key {
 static const enum run_place places[MATCH_KEYS] = {
     [KEY_LIBRARY] = RUN_LIBRARY, [KEY_OPERATOR] = RUN_OPERATOR, [KEY_LINE] = RUN_LINE,
     [KEY_FUNCTION] = RUN_LINE,   [KEY_RANGE] = RUN_RANGE,
-};
-
-/* Both keys of a round must agree. The most certain rounds come first. */
-static const enum match_key rounds[][2] = {
-    {KEY_NAME, KEY_NAME},        {KEY_TEMPLATE, KEY_LIBRARY},  {KEY_TEMPLATE, KEY_OPERATOR},
-    {KEY_TEMPLATE, KEY_LINE},    {KEY_TEMPLATE, KEY_FUNCTION}, {KEY_TEMPLATE, KEY_RANGE},
-    {KEY_TEMPLATE, KEY_NOWHERE}, {KEY_LIBRARY, KEY_LIBRARY},   {KEY_OPERATOR, KEY_OPERATOR},
-    {KEY_LINE, KEY_LINE},        {KEY_FUNCTION, KEY_FUNCTION}, {KEY_RANGE, KEY_RANGE},
 };
 
 struct match_name {
@@ -191,6 +183,7 @@ static void make_row(struct kernel_match *m, const enum match_key *round, struct
         add_to_row(row, names[i]);
 }
 
+/* Matches names that agree in both keys of the round. */
 static void match_by(struct kernel_match *m, const enum match_key *round, struct match_name **open)
 {
     uint32_t count = 0;
@@ -255,8 +248,11 @@ void kernel_match_make(struct kernel_match *m, const struct run_summary *base,
     find_names(m);
     struct match_name **open = memory_new(m->name_count, sizeof *open);
     m->rows = memory_new(m->name_count, sizeof *m->rows);
-    for (unsigned i = 0; i < sizeof rounds / sizeof rounds[0]; i++)
-        match_by(m, rounds[i], open);
+    match_by(m, (const enum match_key[]){KEY_NAME, KEY_NAME}, open);
+    for (enum match_key key = KEY_LIBRARY; key <= KEY_NOWHERE; key++)
+        match_by(m, (const enum match_key[]){KEY_TEMPLATE, key}, open);
+    for (enum match_key key = KEY_LIBRARY; key <= KEY_RANGE; key++)
+        match_by(m, (const enum match_key[]){key, key}, open);
     free(open);
     add_rest(m);
     for (uint32_t i = 0; i < m->count; i++)

@@ -135,20 +135,15 @@ static void print_start_up(struct screen *s, const struct overview *o)
     const struct idle *d = r->idle && r->idle->device_count ? r->idle : NULL;
     uint64_t ns = overview_start_up_ns(r), wall_ns = r->wall_end_ns - r->wall_begin_ns;
     bool is_there = overview_percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
-    const struct idle_device *first = d ? &d->devices[0] : NULL;
-    if (is_there && d && r->wall_begin_ns + ns < first->first_ns && d->all.stopped_ns)
-        screen_line(s, "start-up", NULL, "%s, as far as it was recorded", time_text(time, ns));
-    else if (is_there)
+    if (is_there)
         screen_line(s, "start-up", NULL, "%s until %s%s", time_text(time, ns),
                     overview_start_up_end(o),
                     d && !d->all.stopped_ns ? "; shares leave it out" : "");
     if (!d || !d->all.stopped_ns)
         return;
-    double missing = overview_percent(d->all.stopped_ns, d->window_ns);
-    char share[40] = "all but less than 0.1%";
-    if (missing >= 0.05)
-        snprintf(share, sizeof share, "%.1f%%", 100 - missing);
-    screen_line(s, "recorded", NULL, "%s of the GPUs' time; shares refer to that%s", share,
+    double recorded = 100 - overview_percent(d->all.stopped_ns, d->window_ns);
+    screen_line(s, "recorded", NULL, "%.1f%% of the GPUs' time; shares refer to that%s",
+                recorded < 99.9 ? recorded : 99.9, /* not all */
                 d->all.causes[IDLE_START_UP] ? ", without start-up" : "");
 }
 
