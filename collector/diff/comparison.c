@@ -29,58 +29,48 @@ struct rank_groups {
     uint32_t counts[2];
 };
 
-/* Ranks are doubled, so that the shared ranks of equal numbers are whole. */
-struct rank_sums {
-    double *chances; /* owned: chance of each sum */
-    uint32_t most;   /* the largest sum */
-};
-
-/* Computes the chances of the sum of `count` out of `all` ranks, all choices equally likely. */
-static struct rank_sums sums_make(const uint32_t *ranks, uint32_t all, uint32_t count)
+/* The sum of all ranks. They are doubled, so that the shared ranks of equal numbers are whole. */
+static uint32_t rank_sum(uint32_t all)
 {
-    struct rank_sums s = {.most = 0};
-    for (uint32_t i = 0; i < all; i++)
-        s.most += ranks[i];
-    size_t width = s.most + 1u;
-    double *ways = memory_new((count + 1u) * width, sizeof *ways);
-    s.chances = memory_new(width, sizeof *s.chances);
+    return all * (all + 1);
+}
+
+/* Returns the chance of each sum, up to rank_sum, of `count` out of `all` ranks, all choices
+ * equally likely; the caller frees it. */
+static double *sum_chances(const uint32_t *ranks, uint32_t all, uint32_t count)
+{
+    size_t width = rank_sum(all) + 1u;
+    double total = 0, *ways = memory_new((count + 1u) * width, sizeof *ways);
     ways[0] = 1;
     for (uint32_t i = 0; i < all; i++)
         for (uint32_t k = i + 1 < count ? i + 1 : count; k > 0; k--)
             for (size_t sum = ranks[i]; sum < width; sum++)
                 ways[k * width + sum] += ways[(k - 1) * width + sum - ranks[i]];
-    double total = 0;
     for (size_t sum = 0; sum < width; sum++)
         total += ways[count * width + sum];
     for (size_t sum = 0; sum < width; sum++)
-        s.chances[sum] = ways[count * width + sum] / total;
-    free(ways);
-    return s;
+        ways[sum] = ways[count * width + sum] / total;
+    return ways;
 }
 
-static double chance_between(const struct rank_sums *s, uint32_t from, uint32_t to)
+static double chance_between(const double *chances, uint32_t from, uint32_t to)
 {
     double chance = 0;
-    for (uint32_t sum = from; sum <= to && sum <= s->most; sum++)
-        chance += s->chances[sum];
+    for (uint32_t sum = from; sum <= to; sum++)
+        chance += chances[sum];
     return chance < 1 ? chance : 1;
 }
 
 /* Returns how many pairs may be the wrong way round with a chance of at most `alpha`, if all
- * numbers differ; -1: none, not even 0. *reached is that chance. */
-static int64_t pairs_allowed(const struct rank_sums *untied, uint32_t count, double alpha,
-                             double *reached)
+ * numbers differ, as in `untied`; -1: none, not even 0. */
+static int64_t pairs_allowed(const double *untied, const struct rank_groups *g, double alpha)
 {
-    uint32_t least = count * (count + 1); /* doubled ranks */
+    int64_t least = rank_sum(g->counts[0]), most = rank_sum(g->counts[0] + g->counts[1]),
+            pairs = -1;
     double chance = 0;
-    for (int64_t pairs = 0;; pairs++) {
-        double more = chance + untied->chances[least + 2 * (uint32_t)pairs];
-        if (more > alpha || least + 2 * (uint32_t)(pairs + 1) > untied->most) {
-            *reached = chance;
-            return pairs - 1;
-        }
-        chance = more;
-    }
+    while (least + 2 * (pairs + 2) <= most && (chance += untied[least + 2 * (pairs + 1)]) <= alpha)
+        pairs++;
+    return pairs;
 }
 
 /* Returns twice the number of smaller values plus the number of equal ones. */
@@ -103,10 +93,10 @@ static void find_p(struct metric_change *change, const struct rank_groups *g)
             sum += side == 0 ? ranks[all] : 0;
             all++;
         }
-    struct rank_sums sums = sums_make(ranks, all, g->counts[0]);
-    change->p = chance_between(&sums, sum, sums.most);
-    change->p_better = chance_between(&sums, 0, sum);
-    free(sums.chances);
+    double *chances = sum_chances(ranks, all, g->counts[0]);
+    change->p = chance_between(chances, sum, rank_sum(all));
+    change->p_better = chance_between(chances, 0, sum);
+    free(chances);
 }
 
 /* Fills `list` with all differences; returns their number. */
@@ -173,34 +163,26 @@ static double smallest_shift(const struct rank_groups *g, uint32_t allowed, doub
 static void rank_compare(struct metric_change *change, const struct rank_groups *g, double alpha,
                          double threshold)
 {
-    double list[PAIRS_MAX], reached, ignored;
+    double list[PAIRS_MAX];
     uint32_t ranks[2 * RUNS_MAX] = {0}, all = g->counts[0] + g->counts[1];
+    uint32_t least = rank_sum(g->counts[0]);
     for (uint32_t i = 0; i < all; i++)
         ranks[i] = 2 * (i + 1);
-    struct rank_sums untied = sums_make(ranks, all, g->counts[0]);
+    double *untied = sum_chances(ranks, all, g->counts[0]);
     find_p(change, g);
-    int64_t allowed = pairs_allowed(&untied, g->counts[0], (1 - RANK_COVERAGE) / 2, &reached);
-    uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed, pairs = differences(g, list);
+    int64_t cut = pairs_allowed(untied, g, (1 - RANK_COVERAGE) / 2);
+    int64_t allowed = pairs_allowed(untied, g, alpha);
+    uint32_t behind = cut < 0 ? 0 : (uint32_t)cut, pairs = differences(g, list);
     change->shift = array_median(list, pairs);
-    change->low = list[cut];
-    change->high = list[pairs - 1 - cut];
-    change->coverage = fmax(
-        0, 1 - 2 * (allowed < 0 ? untied.chances[g->counts[0] * (g->counts[0] + 1)] : reached));
-    allowed = pairs_allowed(&untied, g->counts[0], alpha, &ignored);
-    free(untied.chances);
+    change->low = list[behind];
+    change->high = list[pairs - 1 - behind];
+    change->coverage = fmax(0, 1 - 2 * chance_between(untied, least, least + 2 * behind));
     change->smallest =
         allowed < 0 || all < 3 ? INFINITY : smallest_shift(g, (uint32_t)allowed, threshold);
+    free(untied);
 }
 
 /* ---- one metric ------------------------------------------------------------------------------ */
-
-static bool agrees(const double *list, uint32_t count)
-{
-    for (uint32_t i = 1; i < count; i++)
-        if (list[i] != list[0])
-            return false;
-    return true;
-}
 
 /* Judges runs that agree. Only in counts does a difference below the threshold count. */
 static void decide_exactly(const struct comparison *c, enum run_metric m,
@@ -229,17 +211,20 @@ static bool comparison_look(const struct comparison *c, enum run_metric m, struc
                                      .high = NAN,
                                      .p = NAN,
                                      .smallest = INFINITY};
+    bool agree = true;
     for (unsigned side = 0; side < 2; side++) {
-        g->counts[side] = run_set_gather(c->sides[side], m, g->lists[side]);
-        if (g->counts[side])
-            change->medians[side] = array_median(g->lists[side], g->counts[side]);
+        double sorted[RUNS_MAX];
+        uint32_t count = g->counts[side] = run_set_gather(c->sides[side], m, g->lists[side]);
+        memcpy(sorted, g->lists[side], count * sizeof *sorted);
+        if (count)
+            change->medians[side] = array_median(sorted, count);
+        agree &= count >= 2 && sorted[0] == sorted[count - 1];
     }
     if (!g->counts[0] && !g->counts[1])
         change->verdict = VERDICT_ABSENT;
     else if (g->counts[0] < c->sides[0]->count || g->counts[1] < c->sides[1]->count)
         change->why = "not in all runs";
-    else if (run_metric_infos[m].unit != RUN_UNIT_NS && g->counts[0] >= 2 && g->counts[1] >= 2 &&
-             agrees(g->lists[0], g->counts[0]) && agrees(g->lists[1], g->counts[1]))
+    else if (run_metric_infos[m].unit != RUN_UNIT_NS && agree)
         decide_exactly(c, m, change);
     else
         return true;
@@ -251,11 +236,10 @@ static bool comparison_look(const struct comparison *c, enum run_metric m, struc
 static void comparison_measure(const struct comparison *c, enum run_metric m, struct rank_groups *g,
                                uint32_t gating, struct metric_change *change)
 {
-    const double *medians = change->medians;
-    double steps[RUNS_MAX], unit = medians[1] > 0 ? medians[1] : medians[0];
-    uint32_t count = run_set_gather(c->sides[1], RUN_STEP_TIME, steps);
-    if (count && run_metric_infos[m].scale == RUN_SCALE_STEP_TIME)
-        unit = array_median(steps, count);
+    double unit = change->medians[change->medians[1] > 0];
+    double step = c->metrics[RUN_STEP_TIME].medians[1];
+    if (run_metric_infos[m].scale == RUN_SCALE_STEP_TIME && !isnan(step))
+        unit = step;
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < g->counts[side]; i++)
             g->lists[side][i] /= unit > 0 ? unit : 1;
