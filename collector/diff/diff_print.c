@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison as texts, and printed as text, JSON, and JUnit tests. */
+/* A comparison as texts, and printed as text, JSON, and JUnit tests. Lists of words have the order
+ * of their enums. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +21,15 @@
 static void put_amount(char text[CHANGE_CELL_BYTES], enum run_metric m, double amount)
 {
     _Static_assert(CHANGE_CELL_BYTES > UNIT_TEXT_BYTES, "an amount and its sign fit");
+    static const char *(*const whole[])(char *, uint64_t) = {time_text, bytes_text, energy_text,
+                                                             count_text};
+    enum run_unit unit = run_metric_infos[m].unit;
     if (isnan(amount))
         *text = '\0';
-    else if (run_metric_infos[m].unit == RUN_UNIT_NS)
-        time_text(text, (uint64_t)amount);
-    else if (run_metric_infos[m].unit == RUN_UNIT_BYTES)
-        bytes_text(text, (uint64_t)amount);
-    else if (run_metric_infos[m].unit == RUN_UNIT_MJ)
-        energy_text(text, (uint64_t)amount);
-    else if (amount == floor(amount))
-        count_text(text, (uint64_t)amount);
-    else
+    else if (unit == RUN_UNIT_COUNT && amount != floor(amount))
         snprintf(text, CHANGE_CELL_BYTES, "%.1f", amount);
+    else
+        whole[unit](text, (uint64_t)amount);
 }
 
 /* Formats "+5.1 %", or "x 12.3" from ten times as much on. 0.0 % has no sign. */
@@ -52,11 +50,7 @@ static void put_share(char text[CHANGE_CELL_BYTES], double share, bool with_sign
 static void fill_cells(struct change_cells *cells, const struct comparison *c, enum run_metric m,
                        bool has_steps)
 {
-    static const char *const words[] = {[VERDICT_SAME] = "same",
-                                        [VERDICT_WORSE] = "worse",
-                                        [VERDICT_BETTER] = "better",
-                                        [VERDICT_UNSURE] = "unsure",
-                                        [VERDICT_ABSENT] = "absent"};
+    static const char *const words[] = {"same", "worse", "better", "unsure", "absent"};
     const struct metric_change *change = &c->metrics[m];
     char low[CHANGE_CELL_BYTES], high[CHANGE_CELL_BYTES];
     cells->name = m == RUN_STEP_TIME && !has_steps ? "run time" : run_metric_infos[m].text;
@@ -100,28 +94,23 @@ static void put_metrics(struct comparison *c, enum verdict verdict)
     }
 }
 
-/* Returns the largest of the metrics' smallest visible shifts, and its metric. */
-static double least_seen(const struct comparison *c, enum run_metric *of)
-{
-    double least = 0;
-    for (enum run_metric m = 0; m < RUN_METRICS; m++)
-        if (c->metrics[m].gates && c->metrics[m].verdict != VERDICT_ABSENT &&
-            !c->metrics[m].is_exact && c->metrics[m].smallest >= least) {
-            least = c->metrics[m].smallest;
-            *of = m;
-        }
-    return least;
-}
-
 void change_cells_fill(struct comparison *c)
 {
     enum run_metric of = RUN_STEP_TIME;
+    double most = 0; /* of the metrics' smallest visible shifts */
     char least[CHANGE_CELL_BYTES], *text = c->headline;
     bool has_steps = c->sides[0]->runs[0].steps && c->sides[1]->runs[0].steps;
     c->per_what = has_steps ? "a step" : "a run";
-    for (enum run_metric m = 0; m < RUN_METRICS; m++)
+    for (enum run_metric m = 0; m < RUN_METRICS; m++) {
+        const struct metric_change *change = &c->metrics[m];
+        bool is_judged = change->gates && change->verdict != VERDICT_ABSENT && !change->is_exact;
         fill_cells(&c->cells[m], c, m, has_steps);
-    put_share(least, least_seen(c, &of), false);
+        if (is_judged && change->smallest >= most) {
+            most = change->smallest;
+            of = m;
+        }
+    }
+    put_share(least, most, false);
     if (c->result == RESULT_WORSE) {
         snprintf(text, HEADLINE_BYTES, "worse: ");
         put_metrics(c, VERDICT_WORSE);
@@ -171,10 +160,7 @@ static void put_side(const struct match_row *row, enum match_which side, size_t 
  * aten::mm)". */
 static void put_row(const struct match_row *row, size_t width, FILE *out)
 {
-    static const char *const places[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
-                                                   [RUN_LIBRARY] = "call",
-                                                   [RUN_RANGE] = "range",
-                                                   [RUN_LINE] = "line"};
+    static const char *const places[RUN_PLACES] = {"operator", "call", "range", "line"};
     const char *before = row->side[MATCH_BASE].name, *now = row->side[MATCH_OTHER].name;
     if (row->kind != MATCH_SAME)
         fprintf(out, "%s: ", match_kind_text(row->kind));
@@ -286,10 +272,7 @@ void diff_print_text(const struct comparison *c, const struct kernel_match *kern
 
 static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
 {
-    static const char *const units[] = {[RUN_UNIT_NS] = "ns",
-                                        [RUN_UNIT_BYTES] = "bytes",
-                                        [RUN_UNIT_MJ] = "mj",
-                                        [RUN_UNIT_COUNT] = "count"};
+    static const char *const units[] = {"ns", "bytes", "mj", "count"};
     const struct metric_change *change = &c->metrics[m];
     const struct run_metric_info *info = &run_metric_infos[m];
     json_printf(out, "{\"metric\": %s, \"text\": %s, \"unit\": %s", info->key, c->cells[m].name,
@@ -332,10 +315,7 @@ static void json_lines(const char *before, const struct comparison_lines *lines,
 
 void diff_print_json(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
-    static const char *const results[] = {[RESULT_SAME] = "same",
-                                          [RESULT_WORSE] = "worse",
-                                          [RESULT_UNSURE] = "inconclusive",
-                                          [RESULT_NOT_COMPARABLE] = "not comparable"};
+    static const char *const results[] = {"same", "worse", "inconclusive", "not comparable"};
     json_printf(out,
                 "{\"gpuprof_diff\": %u, \"result\": %s, \"says\": %s, \"gate\": %.15g"
                 ", \"threshold\": %.15g, \"alpha\": %g,\n",

@@ -24,10 +24,7 @@
 
 #define DAMAGED "damaged; save the baseline again"
 
-static const char *const place_keys[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
-                                                   [RUN_LIBRARY] = "library",
-                                                   [RUN_RANGE] = "range",
-                                                   [RUN_LINE] = "line"};
+static const char *const place_keys[RUN_PLACES] = {"operator", "library", "range", "line"};
 
 /* Returns whether the value is possible. A metric of the run is left out when it is 0. */
 static bool can_be(enum run_metric m, double number)
