@@ -25,13 +25,6 @@
 
 /* ---- what is stored -------------------------------------------------------------------------- */
 
-/* Identifies the sources: a hash of this program, of each recording's inode, size and time, and of
- * what loading found. */
-struct kept_key {
-    bool is_made; /* false: nothing is stored */
-    uint64_t number;
-};
-
 struct kept_head {
     uint64_t key;
     const uint8_t *files; /* names of the files looked at, each with its zero */
@@ -76,21 +69,20 @@ static bool kept_is_worth_it(const struct recording *rec)
     return has_ended && records >= KEPT_RECORDS;
 }
 
-static void kept_key_make(struct kept_key *k, const struct recording *rec,
-                          const struct options *options)
+/* Identifies the sources: returns a hash of this program, of each recording's inode, size and time,
+ * and of what loading found. 0: nothing is stored. */
+static uint64_t kept_key(const struct recording *rec, const struct options *options)
 {
     struct stat status;
     uint64_t hash = 0;
-    *k = (struct kept_key){0};
-    if (options->no_index || options->path_count != 1 || rec->unread_files || rec->left_out ||
-        stat(options->paths[0], &status) < 0 || !S_ISDIR(status.st_mode))
-        return;
+    if (options->no_index || options->symbols || options->path_count != 1 || rec->unread_files ||
+        rec->left_out || stat(options->paths[0], &status) < 0 || !S_ISDIR(status.st_mode))
+        return 0;
     bool is_there = add_file(&hash, "/proc/self/exe", &status);
     hash = bytes_hash(hash, &options->clock, sizeof options->clock);
     for (uint32_t i = 0; is_there && i < rec->count; i++)
         is_there = add_process(&hash, rec->processes[i]);
-    k->number = hash;
-    k->is_made = is_there && kept_is_worth_it(rec);
+    return is_there && kept_is_worth_it(rec) ? hash : 0;
 }
 
 /* ---- its file -------------------------------------------------------------------------------- */
@@ -174,16 +166,22 @@ static void carry_head(struct part *p, struct kept_head *h)
     part_u32(p, &h->count);
 }
 
-static int report_cache_write_all(int fd, const struct kept_key *key, const struct combination *c)
+/* Stores a combination of parts that were read from files, with its findings about memory. A
+ * failure to write is ignored. */
+static void report_cache_write(const char *folder, uint64_t key, const struct combination *c)
 {
     const struct recording *rec = &c->rec;
-    struct kept_head h = {.key = key->number,
+    struct kept_head h = {.key = key,
                           .files = (const uint8_t *)rec->looked_at,
                           .files_bytes = (uint32_t)rec->looked_at_bytes,
                           .hash = hash_of_files(rec->looked_at, rec->looked_at_bytes),
                           .count = c->part_count};
+    char path[PATH_MAX];
+    struct new_file file;
     struct part head;
-    part_begin(&head, fd, 0);
+    if (new_file_open(&file, path_in(folder, path), 0600) < 0)
+        return;
+    part_begin(&head, file.fd, 0);
     head.count = 1;
     carry_head(&head, &h);
     put_findings(&head, c->report.findings);
@@ -192,22 +190,10 @@ static int report_cache_write_all(int fd, const struct kept_key *key, const stru
     part_release(&head);
     for (uint32_t i = 0; error == 0 && i < c->part_count; i++) {
         const struct part *p = &c->parts[i];
-        error = file_copy_at(p->fd, p->file_at, fd, end, p->file_bytes);
+        error = file_copy_at(p->fd, p->file_at, file.fd, end, p->file_bytes);
         end += p->file_bytes;
     }
-    return error;
-}
-
-/* Stores a combination of parts that were read from files, with its findings about memory. A
- * failure to write is ignored. */
-static void report_cache_write(const char *folder, const struct kept_key *key,
-                               const struct combination *c)
-{
-    char path[PATH_MAX];
-    struct new_file file;
-    if (new_file_open(&file, path_in(folder, path), 0600) < 0)
-        return;
-    if (report_cache_write_all(file.fd, key, c) < 0)
+    if (error < 0)
         new_file_drop(&file);
     else
         new_file_place(&file, false);
@@ -224,19 +210,10 @@ static bool open_own(struct report_cache *k, const char *path)
     return S_ISREG(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Returns whether it was made from these recordings, and the files used to resolve names are
- * unchanged. */
-static bool report_cache_is_same(const struct kept_head *h, const struct kept_key *key)
-{
-    const char *files = (const char *)h->files;
-    return h->key == key->number && (!h->files_bytes || !files[h->files_bytes - 1]) &&
-           h->hash == hash_of_files(files, h->files_bytes);
-}
-
-/* Opens what was stored with that key. Returns false if nothing usable is there. Call
+/* Opens what was stored with that key. Returns false if nothing usable is there: it was
+ * made from other recordings, or files used to resolve names have changed. Call
  * report_cache_release in both cases. */
-static bool report_cache_read(struct report_cache *k, const char *folder,
-                              const struct kept_key *key)
+static bool report_cache_read(struct report_cache *k, const char *folder, uint64_t key)
 {
     char path[PATH_MAX];
     struct kept_head h = {0};
@@ -248,8 +225,10 @@ static bool report_cache_read(struct report_cache *k, const char *folder,
     carry_head(&k->head, &h);
     k->at = k->head.file_bytes;
     k->count = h.count;
-    return !k->head.has_failed && h.count && h.count <= WORKERS_MAX &&
-           report_cache_is_same(&h, key);
+    const char *files = (const char *)h.files;
+    return !k->head.has_failed && h.count && h.count <= WORKERS_MAX && h.key == key &&
+           (!h.files_bytes || !files[h.files_bytes - 1]) &&
+           h.hash == hash_of_files(files, h.files_bytes);
 }
 
 enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part)
@@ -355,9 +334,9 @@ static bool shared_report_add_up(struct combination *c, uint32_t count, combinat
     return is_made;
 }
 
-/* Makes the report with workers. `key`: store it; NULL: do not. */
+/* Makes the report with workers. `key`: store it; 0: do not. */
 static bool make_shared(struct combination *c, struct recording *rec, const struct options *options,
-                        const struct report_view *view, const struct kept_key *key)
+                        const struct report_view *view, uint64_t key)
 {
     struct shared_report *s = memory_new(1, sizeof *s);
     *s =
@@ -388,7 +367,7 @@ static bool make_shared(struct combination *c, struct recording *rec, const stru
 
 /* Makes the report from what an earlier one stored with that key. */
 static bool read_kept(struct combination *c, struct recording *rec, const struct options *options,
-                      const struct report_view *view, const struct kept_key *key)
+                      const struct report_view *view, uint64_t key)
 {
     struct report_cache k;
     bool is_made = report_cache_read(&k, options->paths[0], key) &&
@@ -407,13 +386,11 @@ static bool read_kept(struct combination *c, struct recording *rec, const struct
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view)
 {
-    struct kept_key key;
-    kept_key_make(&key, rec, options);
+    uint64_t key = kept_key(rec, options);
     /* Can parts have everything that is shown, with the same result? */
     bool may_be = !part_verb_other(options, false) && rec->host_count <= 1 &&
                   view->format != FORMAT_HTML && !report_not_in_parts(view);
-    bool may_keep = key.is_made && !options->symbols;
-    if (may_be && may_keep && read_kept(c, rec, options, view, &key))
+    if (may_be && key && read_kept(c, rec, options, view, key))
         return true;
     /* A large recording gets a worker per processor, because somebody waits at a terminal. A worker
      * takes some 25 MiB. */
@@ -423,7 +400,6 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
         rec->workers = most < rec->count ? most : rec->count;
     }
     /* What is stored must serve every later question. */
-    bool keeps = may_keep && !view->tables;
-    return may_be && (rec->workers >= 2 || keeps) &&
-           make_shared(c, rec, options, view, keeps ? &key : NULL);
+    key = view->tables ? 0 : key;
+    return may_be && (rec->workers >= 2 || key) && make_shared(c, rec, options, view, key);
 }
