@@ -253,10 +253,8 @@ void report_cache_release(struct report_cache *k)
 
 struct shared_report {
     const struct options *options;
+    struct report_request request; /* a worker that finds what it refuses stops at once */
     uint32_t count;
-    unsigned leaves;
-    bool leaves_hangs;
-    unsigned refused;          /* a worker that finds one of these stops at once */
     struct progress *progress; /* shared by all workers */
     int files[WORKERS_MAX];
     struct workers workers;
@@ -283,16 +281,10 @@ static enum exit_code shared_report_work(void *context, uint32_t index, int to)
     struct share share = {.index = index, .count = s->count};
     struct part part;
     struct recording_options how = {.keep_live = true, .quiet = true, .share = &share};
-    struct report_request request = {.by = BY_NAME,
-                                     .is_part = true,
-                                     .refused = s->refused,
-                                     .leaves = s->leaves,
-                                     .leaves_hangs = s->leaves_hangs,
-                                     .symbols = s->options->symbols};
     enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
     rec.progress = s->progress;
     if (code == EXIT_OK)
-        code = part_make(&part, s->files[index], &report, &rec, &share, &request);
+        code = part_make(&part, s->files[index], &report, &rec, &share, &s->request);
     return code == EXIT_OK && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
 }
 
@@ -339,19 +331,22 @@ static bool make_shared(struct combination *c, struct recording *rec, const stru
                         const struct report_view *view, uint64_t key)
 {
     struct shared_report *s = memory_new(1, sizeof *s);
-    *s =
-        (struct shared_report){.options = options,
-                               .count = rec->workers ? rec->workers : 1,
-                               .leaves = key ? report_parts_missing(rec) : report_leaves(view, rec),
-                               .leaves_hangs = !key && report_leaves_hangs(view),
-                               .progress = rec->progress,
-                               .refused = report_needs(view)};
+    *s = (struct shared_report){
+        .options = options,
+        .request = {.by = BY_NAME,
+                    .is_part = true,
+                    .refused = report_needs(view),
+                    .leaves = key ? report_parts_missing(rec) : report_leaves(view, rec),
+                    .leaves_hangs = !key && report_leaves_hangs(view),
+                    .symbols = options->symbols},
+        .count = rec->workers ? rec->workers : 1,
+        .progress = rec->progress};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
     bool is_made = make_parts(s) && shared_report_add_up(c, s->count, read_made, s, rec, view);
     workers_end(&s->workers, WORKERS_UNWANTED); /* they free their memory meanwhile */
     progress_clear(s->progress);
-    if (is_made && c->report.missing & s->refused &&
+    if (is_made && c->report.missing & s->request.refused &&
         !look_at_memory(&c->report, rec, options->symbols)) {
         combination_release(c);
         is_made = false;
