@@ -8,7 +8,6 @@
 #define GPUPROF_COLLECTOR_LIBRARY_FLOPS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -5,10 +5,8 @@
  * EXIT_ENVIRONMENT if some did not answer, and names them.
  */
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
