@@ -128,7 +128,9 @@ void run_set_release(struct run_set *s)
     run_summary_release(&s->together);
 }
 
-bool run_set_add(struct run_set *s, struct run_summary *run, const char *name)
+/* Moves `run` into the set and its kernels into `together`. Returns false if there are RUNS_MAX
+ * already. */
+static bool run_set_add(struct run_set *s, struct run_summary *run, const char *name)
 {
     if (s->count == RUNS_MAX)
         return false;

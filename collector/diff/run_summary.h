@@ -104,10 +104,6 @@ struct run_set {
 
 void run_set_release(struct run_set *s);
 
-/* Moves `run` into the set and its kernels into `together`. Returns false if there are RUNS_MAX
- * already. */
-bool run_set_add(struct run_set *s, struct run_summary *run, const char *name);
-
 /* Fills `list` with the metric of the runs that have it, in order; returns their number. */
 uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX]);
 
