@@ -110,11 +110,11 @@ static char *pattern_of(const struct kernel_name *range)
     return text;
 }
 
-static int run_make_name_row(struct run_work *w, struct place_lines *lines,
-                             const struct run_work_row *row, struct run_summary *r)
+static void run_make_name_row(struct run_work *w, struct place_lines *lines,
+                              const struct run_work_row *row, struct run_summary *r)
 {
     const char *line = place_line(lines, row->process, row->stack);
-    int error = 0;
+    int error = 0; /* only without memory */
     const struct kernel_name *library =
         row->kind ? library_kind_text(&w->steps->walk->kinds, row->kind, &error) : NULL;
     char *range = row->range ? pattern_of(row->range) : NULL;
@@ -129,24 +129,20 @@ static int run_make_name_row(struct run_work *w, struct place_lines *lines,
         .ns = row->ns};
     run_kernel_add(r, &kernel);
     free(range);
-    return error;
 }
 
-/* Adds the rows to the run's kernels after the walk, with lines from `symbols` (symbols.h). Returns
- * 0 or an error. */
-static int run_work_name(struct run_work *w, const char *symbols, struct run_summary *r)
+/* Adds the rows to the run's kernels after the walk, with lines from `symbols` (symbols.h). */
+static void run_work_name(struct run_work *w, const char *symbols, struct run_summary *r)
 {
     struct walk *walk = w->steps->walk;
     struct place_lines lines = {.stacks = &walk->survey.stacks};
-    int error = 0;
     for (uint32_t i = 0; i < w->count; i++)
         place_lines_add(&lines, w->list[i].process, w->list[i].stack, false);
     place_lines_find(&lines, walk->rec, symbols);
-    for (uint32_t i = 0; error == 0 && i < w->count; i++)
+    for (uint32_t i = 0; i < w->count; i++)
         if (w->list[i].name || w->list[i].is_graph)
-            error = run_make_name_row(w, &lines, &w->list[i], r);
+            run_make_name_row(w, &lines, &w->list[i], r);
     place_lines_release(&lines);
-    return error;
 }
 
 /* ---- energy ---------------------------------------------------------------------------------- */
@@ -427,7 +423,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_reading *ho
     return walk_run(&p->walk, NULL, consumers, 4) < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-static int sum_up(struct run_summary *r, struct parts *p, const struct run_reading *how)
+static void sum_up(struct run_summary *r, struct parts *p, const struct run_reading *how)
 {
     run_steps_metrics(&p->steps, r->metrics);
     memory_peaks_finish(&p->peaks);
@@ -437,9 +433,8 @@ static int sum_up(struct run_summary *r, struct parts *p, const struct run_readi
     r->steps = p->steps.is_whole ? 0 : p->steps.kept;
     r->warm_up = p->steps.warm_up;
     find_facts(r, &p->steps, &p->devices);
-    int error = run_work_name(&p->work, how->options->symbols, r);
+    run_work_name(&p->work, how->options->symbols, r);
     run_kernels_order(r);
-    return error;
 }
 
 enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
@@ -453,7 +448,7 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
     if (code == EXIT_OK)
         code = walk_through(&p, how);
     if (code == EXIT_OK)
-        code = say_error(how->verb, sum_up(r, &p, how));
+        sum_up(r, &p, how);
     free(p.work.list);
     number_set_release(&p.work.numbers);
     run_steps_release(&p.steps);
