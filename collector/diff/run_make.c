@@ -36,8 +36,12 @@ struct run_work_row {
     uint64_t ns;
 };
 
-struct run_work {
-    struct run_steps *steps;
+/* A run in the making. */
+struct parts {
+    struct walk walk;
+    struct memory_peaks peaks;
+    struct run_steps steps;
+    struct device_report devices;
     struct run_work_row *list; /* owned */
     uint32_t count;
     struct number_set numbers;
@@ -74,25 +78,24 @@ static int run_make_place_of(struct walk *walk, const struct correlated_call *ca
 /* Adds work to its row. If there is no room for another row, it loses its place, or is left out. */
 static int run_make_take_work(void *context, const struct slice *s)
 {
-    struct run_work *w = context;
+    struct parts *p = context;
     const struct event *e = &s->event;
-    struct walk *walk = w->steps->walk;
     static const struct number_kind kind = NUMBER_KEY(struct run_work_row, is_graph);
     struct run_work_row row = {.is_graph = e->record->type == RECORD_GRAPH};
     if ((!row.is_graph && e->record->type != RECORD_KERNEL) ||
-        !run_step_at(w->steps, e->process, s->is_called ? s->call.begin_ns : e->begin_ns))
+        !run_step_at(&p->steps, e->process, s->is_called ? s->call.begin_ns : e->begin_ns))
         return 0;
     if (!row.is_graph)
-        row.name = walk_kernel(walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX));
-    int error = s->is_called ? run_make_place_of(walk, &s->call, &row) : 0;
-    int64_t number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, &row);
+        row.name = walk_kernel(&p->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX));
+    int error = s->is_called ? run_make_place_of(&p->walk, &s->call, &row) : 0;
+    int64_t number = NUMBER_ADD(&p->numbers, &kind, p->list, p->count, RUN_KERNELS_MAX, &row);
     if (number == 0) {
         row = (struct run_work_row){.name = row.name, .is_graph = row.is_graph};
-        number = NUMBER_ADD(&w->numbers, &kind, w->list, w->count, RUN_KERNELS_MAX, &row);
+        number = NUMBER_ADD(&p->numbers, &kind, p->list, p->count, RUN_KERNELS_MAX, &row);
     }
     if (number > 0) {
-        w->list[number - 1].count++;
-        w->list[number - 1].ns += e->end_ns - e->begin_ns;
+        p->list[number - 1].count++;
+        p->list[number - 1].ns += e->end_ns - e->begin_ns;
     }
     return error;
 }
@@ -110,13 +113,13 @@ static char *pattern_of(const struct kernel_name *range)
     return text;
 }
 
-static void run_make_name_row(struct run_work *w, struct place_lines *lines,
+static void run_make_name_row(struct parts *p, struct place_lines *lines,
                               const struct run_work_row *row, struct run_summary *r)
 {
     const char *line = place_line(lines, row->process, row->stack);
     int error = 0; /* only without memory */
     const struct kernel_name *library =
-        row->kind ? library_kind_text(&w->steps->walk->kinds, row->kind, &error) : NULL;
+        row->kind ? library_kind_text(&p->walk.kinds, row->kind, &error) : NULL;
     char *range = row->range ? pattern_of(row->range) : NULL;
     /* run_kernel_add does not write to them */
     struct run_kernel kernel = {
@@ -132,16 +135,15 @@ static void run_make_name_row(struct run_work *w, struct place_lines *lines,
 }
 
 /* Adds the rows to the run's kernels after the walk, with lines from `symbols` (symbols.h). */
-static void run_work_name(struct run_work *w, const char *symbols, struct run_summary *r)
+static void run_work_name(struct parts *p, const char *symbols, struct run_summary *r)
 {
-    struct walk *walk = w->steps->walk;
-    struct place_lines lines = {.stacks = &walk->survey.stacks};
-    for (uint32_t i = 0; i < w->count; i++)
-        place_lines_add(&lines, w->list[i].process, w->list[i].stack, false);
-    place_lines_find(&lines, walk->rec, symbols);
-    for (uint32_t i = 0; i < w->count; i++)
-        if (w->list[i].name || w->list[i].is_graph)
-            run_make_name_row(w, &lines, &w->list[i], r);
+    struct place_lines lines = {.stacks = &p->walk.survey.stacks};
+    for (uint32_t i = 0; i < p->count; i++)
+        place_lines_add(&lines, p->list[i].process, p->list[i].stack, false);
+    place_lines_find(&lines, p->walk.rec, symbols);
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->list[i].name || p->list[i].is_graph)
+            run_make_name_row(p, &lines, &p->list[i], r);
     place_lines_release(&lines);
 }
 
@@ -383,14 +385,6 @@ static void find_facts(struct run_summary *r, const struct run_steps *steps,
 
 /* ---- the walks ------------------------------------------------------------------------------- */
 
-struct parts {
-    struct walk walk;
-    struct memory_peaks peaks;
-    struct run_steps steps;
-    struct run_work work;
-    struct device_report devices;
-};
-
 /* Returns the most device memory that a process held on one device. */
 static double peak_of(const struct memory_peaks *peaks)
 {
@@ -411,11 +405,10 @@ static enum exit_code walk_through(struct parts *p, const struct run_reading *ho
     if (code != EXIT_OK)
         return code;
     p->devices.walk = &p->walk;
-    p->work.steps = &p->steps;
     const struct consumer consumers[] = {
         ledger_consumer(&p->peaks.ledger),
         run_steps_consumer(&p->steps),
-        {.context = &p->work,
+        {.context = p,
          .needs = WALK_WORK | WALK_SPANS | WALK_STACKS | WALK_LOSSES,
          .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
          .take_work = run_make_take_work},
@@ -433,7 +426,7 @@ static void sum_up(struct run_summary *r, struct parts *p, const struct run_read
     r->steps = p->steps.is_whole ? 0 : p->steps.kept;
     r->warm_up = p->steps.warm_up;
     find_facts(r, &p->steps, &p->devices);
-    run_work_name(&p->work, how->options->symbols, r);
+    run_work_name(p, how->options->symbols, r);
     run_kernels_order(r);
 }
 
@@ -449,8 +442,8 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
         code = walk_through(&p, how);
     if (code == EXIT_OK)
         sum_up(r, &p, how);
-    free(p.work.list);
-    number_set_release(&p.work.numbers);
+    free(p.list);
+    number_set_release(&p.numbers);
     run_steps_release(&p.steps);
     device_report_release(&p.devices);
     memory_peaks_release(&p.peaks);
