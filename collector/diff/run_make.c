@@ -88,7 +88,7 @@ static int run_make_take_work(void *context, const struct slice *s)
     if (!row.is_graph)
         row.name = walk_kernel(&p->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX));
     int error = s->is_called ? run_make_place_of(&p->walk, &s->call, &row) : 0;
-    int64_t number = NUMBER_ADD(&p->numbers, &kind, p->list, p->count, RUN_KERNELS_MAX, &row);
+    uint32_t number = NUMBER_ADD(&p->numbers, &kind, p->list, p->count, RUN_KERNELS_MAX, &row);
     if (number == 0) {
         row = (struct run_work_row){.name = row.name, .is_graph = row.is_graph};
         number = NUMBER_ADD(&p->numbers, &kind, p->list, p->count, RUN_KERNELS_MAX, &row);
