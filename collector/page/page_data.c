@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "page/page.h"
 #include "read/process.h"
-#include "report/overview.h"
 #include "resolve/selection.h"
 
 #define PROCESSES_MAX       4096

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/overview.h"
+#include "report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "analyse/idle.h"
 #include "base/json_text.h"
 #include "memory/memory_report.h"
-#include "report/overview.h"
+#include "report/report.h"
 #include "resolve/selection.h"
 
 static uint64_t since(const struct report *r, uint64_t ns)

@@ -12,11 +12,9 @@
 #include "base/text.h"
 #include "memory/memory_report.h"
 #include "read/process.h"
-#include "report/overview.h"
 #include "report/report.h"
 #include "resolve/missing_reason.h"
 #include "resolve/selection.h"
-#include "table/screen.h"
 
 #define FINDINGS_SHOWN  3
 #define LINES_BELOW     5 /* the most lines printed below the findings */

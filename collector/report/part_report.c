@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "base/message.h"
 #include "error.h"
-#include "resolve/steps.h"
 
 unsigned part_report_needs(const struct table_info *info)
 {

@@ -23,10 +23,8 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "read/process.h"
-#include "report/overview.h"
 #include "report/part_report.h"
 #include "resolve/missing_reason.h"
-#include "table/screen.h"
 
 #define PROCESSES_SHOWN_MAX 16
 #define OTHERS_WIDTH_MAX    80

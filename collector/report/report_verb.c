@@ -12,7 +12,6 @@
 #include "clocks/host_clocks.h"
 #include "error.h"
 #include "output/output.h"
-#include "read/recording.h"
 #include "report/part_report.h"
 #include "resolve/selection.h"
 #include "unit_word.h"
