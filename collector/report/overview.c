@@ -23,10 +23,15 @@
 #define MISSING_REASONS_SHOWN 2 /* missing reasons */
 #define BAR_WIDTH             40
 
-static void count_devices(struct overview *o)
+static void count_devices_and_ranks(struct overview *o)
 {
     const struct idle *idle = o->report->idle;
-    struct key_map known = {0};
+    const struct recording *rec = o->report->rec;
+    struct key_map known = {0}, ranks = {0}; /* forked children have their parent's rank */
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (rec->processes[i]->rank != RANK_NONE)
+            key_map_set(&ranks, (struct key){rec->processes[i]->job, rec->processes[i]->rank, 0},
+                        1);
     for (uint32_t i = 0; idle && i < idle->device_count; i++) {
         const struct idle_device *d = &idle->devices[i];
         const struct surveyed_device *s = survey_device(&idle->walk->survey, d->process, d->device);
@@ -35,10 +40,12 @@ static void count_devices(struct overview *o)
         key_map_set(&known, surveyed_device_key(s, d->process, d->device), 1);
     }
     o->devices = known.count;
+    o->ranks = ranks.count;
     const struct device_sources *sources = &o->report->walk.sources; /* they have names, too */
     if (o->devices && !o->device && sources->count && sources->list[0]->title[0])
         o->device = sources->list[0]->title;
     key_map_release(&known);
+    key_map_release(&ranks);
 }
 
 /* Counts processes that lack GPU work and have no device: in a job that hangs often all but one. */
@@ -112,24 +119,10 @@ static void measure_steps(struct overview *o)
     free(times);
 }
 
-/* Returns whether the process is the first of its rank; forked children have the same number.
- * Processes are sorted by rank, so those of one rank, in any job, are neighbours. */
-static bool is_first_of_rank(const struct recording *rec, uint32_t index)
-{
-    const struct process *p = rec->processes[index];
-    if (p->rank == RANK_NONE)
-        return false;
-    for (uint32_t i = index; i > 0 && rec->processes[i - 1]->rank == p->rank; i--)
-        if (rec->processes[i - 1]->job == p->job)
-            return false;
-    return true;
-}
-
 void overview_init(struct overview *o, const struct report *r)
 {
     *o = (struct overview){.report = r};
     for (uint32_t i = 0; i < r->rec->count; i++) {
-        o->ranks += is_first_of_rank(r->rec, i);
         uint64_t windows = r->walk.recorded[i].window;
         o->windows = windows > o->windows ? windows : o->windows;
         o->schedule =
@@ -139,7 +132,7 @@ void overview_init(struct overview *o, const struct report *r)
         const char *command = process_meta(r->rec->processes[0], "cmdline");
         o->program = command && command[0] ? command : process_meta(r->rec->processes[0], "exe");
     }
-    count_devices(o);
+    count_devices_and_ranks(o);
     count_workless(o);
     measure_steps(o);
 }
