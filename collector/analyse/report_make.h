@@ -28,7 +28,8 @@ enum part_missing {
     PART_COUNTERS = 8,    /* counters and energy of devices */
     PART_MEMORY = 16,     /* a memory problem */
     PART_ALL = 31,
-    PART_OVERVIEW = PART_HANGS | PART_COUNTERS | PART_MEMORY /* those in the JSON's overview */
+    PART_OVERVIEW = PART_HANGS | PART_COUNTERS | PART_MEMORY, /* those in the JSON's overview */
+    PART_OF_HANG = PART_OVERVIEW | PART_COLLECTIVES /* a report that needs these shows hangs */
 };
 
 /* The user of a report. An analysis is in all reports, and lists its other uses. */

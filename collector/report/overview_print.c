@@ -204,15 +204,12 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
 /* Prints a command to copy. It is never cut: on a narrow screen it starts farther left. */
 static void print_next(struct screen *s, const struct findings *f, const struct finding *found)
 {
-    static const char next[] = "next: ";
     char *command = finding_next_line(f, found);
-    size_t room = SCREEN_LABEL_WIDTH + 21,
-           length = command ? strlen(next) + text_width(command, strlen(command)) : 0;
+    size_t room = SCREEN_LABEL_WIDTH + 21, length = text_width(command, strlen(command)) + 6;
     if (s->width && room + length > s->width)
         room = s->width > length + 2 ? s->width - length : 2;
-    char *text = command ? text_printf("%*s%s%s", (int)room, "", next, command) : NULL;
-    if (text)
-        screen_print(s, text);
+    char *text = text_printf("%*snext: %s", (int)room, "", command);
+    screen_print(s, text);
     free(text);
     free(command);
 }

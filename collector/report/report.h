@@ -189,9 +189,6 @@ unsigned report_needs(const struct report_view *v);
  * NULL: there is none. */
 const struct table_info *report_not_in_parts(const struct report_view *v);
 
-/* Returns whether the report shows nothing about hanging calls. */
-bool report_leaves_hangs(const struct report_view *v);
-
 /* Returns whether a report of this format has the table. */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format);

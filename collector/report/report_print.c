@@ -133,11 +133,6 @@ const struct table_info *report_not_in_parts(const struct report_view *v)
     return NULL;
 }
 
-bool report_leaves_hangs(const struct report_view *v)
-{
-    return !(report_needs(v) & (PART_HANGS | PART_COLLECTIVES | PART_OVERVIEW));
-}
-
 /* --by=stack shows its table alone, not among all others. */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format)

@@ -156,7 +156,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .leaves = steps->is_wanted ? 0 : report_leaves(view, rec),
         .symbols = options->symbols,
         .looks_at_memory = report_needs(view) & PART_MEMORY,
-        .leaves_hangs = report_leaves_hangs(view),
+        .leaves_hangs = !(report_needs(view) & PART_OF_HANG),
         .steps = steps,
         .selection = options->select.is_given ? selection : NULL,
         .only = only_rows(rec, options, view, steps),

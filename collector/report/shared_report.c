@@ -337,7 +337,7 @@ static bool make_shared(struct combination *c, struct recording *rec, const stru
                     .is_part = true,
                     .refused = report_needs(view),
                     .leaves = key ? report_parts_missing(rec) : report_leaves(view, rec),
-                    .leaves_hangs = !key && report_leaves_hangs(view),
+                    .leaves_hangs = !key && !(report_needs(view) & PART_OF_HANG),
                     .symbols = options->symbols},
         .count = rec->workers ? rec->workers : 1,
         .progress = rec->progress};
