@@ -268,16 +268,11 @@ static void print_lacks(struct screen *s, const struct recording *rec, const cha
     }
 }
 
-static void overview_gpu_print_notes(struct screen *s, const struct recording *rec)
-{
-    struct missing_reason found[MISSING_REASONS_MAX];
-    print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
-    print_lacks(s, rec, "note", "", found, notes_find(rec, found));
-}
-
 void overview_print_devices(const struct overview *o, struct screen *s)
 {
     const struct idle *d = o->report->idle;
+    const struct recording *rec = o->report->rec;
+    struct missing_reason found[MISSING_REASONS_MAX];
     if (d && d->window_ns) {
         uint64_t run_ns = idle_run_ns(d);
         char other[40] = "";
@@ -297,5 +292,6 @@ void overview_print_devices(const struct overview *o, struct screen *s)
     print_throttled(s, o->report);
     print_unread(s, o->report);
     overview_print_missing_reason(o->report, s);
-    overview_gpu_print_notes(s, o->report->rec);
+    print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
+    print_lacks(s, rec, "note", "", found, notes_find(rec, found));
 }
