@@ -71,7 +71,8 @@ def test_bar_agrees_with_its_share(run_collector, make_stacks, busy_ns, bar):
 
 def test_what_was_not_recorded_is_no_zero(run_collector, make_gpu):
     text = run_collector("report", make_gpu("train", 2, 20)).stdout
-    assert "\n  recorded   99.9% of the GPUs' time; shares refer to that, without start-up\n" in text
+    assert "\n  recorded   99.9% of the GPUs' time; shares refer to that, without start-up\n" \
+        in text
 
 
 def test_processes_whose_work_is_missing_are_counted(run_collector, make_stacks):
