@@ -90,9 +90,6 @@ static inline struct finding_charges *evidence_charged(struct evidences *all, ui
     return &all->charged[device];
 }
 
-/* Adds work to the evidence of the same kind, device, `what` and `place`. (finding_evidence.c) */
-void evidence_add(struct evidences *all, const struct evidence *e);
-
 /* ---- work of devices (finding_gpu.c) --------------------------------------------------------- */
 
 /*
@@ -103,7 +100,7 @@ void evidence_add(struct evidences *all, const struct evidence *e);
  * Kernels are classified by name. Memory: 400 bytes a device up to FOUND_DEVICES_MAX, 200 bytes a
  * stream up to FOUND_STREAMS_MAX, 64 bytes a kernel's name, and idle_place.h. Uploaded contents: 12
  * MiB, FOUND_UPLOADS_MAX of them; when full, all are forgotten, and those of each step are soon
- * known again. Functions that return an int return 0 or an error.
+ * known again.
  */
 #define FOUND_DEVICES_MAX 4096
 #define FOUND_STREAMS_MAX (1u << 16)
@@ -124,7 +121,7 @@ int finding_gpu_end(void *context);
 /* Then: requests the lines of the evidence that is reported and, once they are looked up, sets its
  * names and places. */
 void finding_gpu_want(struct finding_gpu *g);
-int finding_gpu_name(struct finding_gpu *g);
+void finding_gpu_name(struct finding_gpu *g);
 
 /* Was there more than fits? Something is left out then. */
 bool finding_gpu_is_full(const struct finding_gpu *g);

@@ -130,29 +130,6 @@ struct finding_charges *finding_costs_make(const struct findings *f)
 
 /* ---- evidence -------------------------------------------------------------------------------- */
 
-void evidence_add(struct evidences *all, const struct evidence *e)
-{
-    const struct evidence new = {
-        .kind = e->kind, .device = e->device, .what = e->what, .place = e->place};
-    struct key key = {(uint64_t)e->kind << 32 | e->device, e->what, e->place};
-    uint64_t of = e->what ^ e->what >> 8 ^ e->place ^ e->device ^ e->kind << 4;
-    uint32_t *recent = &all->recent[of % EVIDENCE_RECENT];
-    struct evidence *to = *recent ? &all->list[*recent - 1] : NULL;
-    if (!to || to->kind != e->kind || to->device != e->device || to->what != e->what ||
-        to->place != e->place) {
-        *recent = KEY_MAP_ITEM(&all->places, key, all->list, all->count, all->count_max, &new);
-        if (!*recent)
-            return;
-        to = &all->list[*recent - 1];
-    }
-    if (e->is.longest_ns > to->is.longest_ns || to->is.count == 0) {
-        to->is.longest_ns = e->is.longest_ns;
-        to->is.at_ns = e->is.at_ns;
-    }
-    to->is.count += e->is.count;
-    to->is.ns += e->is.ns;
-}
-
 /* Does the row wait for that process? */
 static bool awaits(const struct idle_row *row, const struct process *p)
 {
@@ -160,23 +137,19 @@ static bool awaits(const struct idle_row *row, const struct process *p)
            (uint32_t)row->place.word == p->index;
 }
 
-/* Describes waits for a rank: who waited, at which collective it was late, and from where. */
+/* Describes waits for a rank: how many wait, at which collective it was late, and from where. */
 static char *wait_text(const struct findings *f, const struct process *late)
 {
-    const struct process *one = late;
     uint32_t count = 0;
-    char who[RANK_TITLE_BYTES], *where = NULL, *text = NULL;
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
         const struct idle_row *row = f->idle->rows.list, *end = row + f->idle->rows.count;
         while (row < end && (row->device != i || !awaits(row, late)))
             row++;
-        one = row < end ? f->idle->devices[i].process : one;
         count += row < end;
     }
-    const char *joint = arrivals_late_text(f->idle, late, &where) == 0 && where ? "; " : "";
-    text = count == 1
-               ? text_printf("%s waits%s%s", process_who(one, who), joint, where ? where : "")
-               : text_printf("%u GPUs wait%s%s", count, joint, where ? where : "");
+    char *where = arrivals_late_text(f->idle, late);
+    char *text = text_printf("%u GPU%s%s%s", count, count == 1 ? " waits" : "s wait",
+                             where ? "; " : "", where ? where : "");
     free(where);
     return text;
 }
@@ -285,12 +258,12 @@ static struct evidence add_together(const struct evidence **next, const struct e
     return all;
 }
 
-/* Appends the row of idle time to the list, with texts of its own. */
+/* Appends the row of idle time to the list, with a name of its own. */
 static void add_row(const struct idle_row *row, struct evidence **list, uint32_t *count)
 {
     const struct evidence new = {.row = row,
                                  .is = {.name = memory_from(idle_did_text(row)),
-                                        .where = memory_text(row->where),
+                                        .where = row->where,
                                         .ns = row->ns,
                                         .count = row->count,
                                         .longest_ns = row->longest_ns,
@@ -313,20 +286,17 @@ static void share_out(struct evidence *list, uint32_t count, uint64_t ns)
     }
 }
 
-int finding_add_evidence(struct findings *f, struct finding *to)
+void finding_add_evidence(struct findings *f, struct finding *to)
 {
     struct evidence kept[FINDING_ROWS] = {0}, *list = NULL;
     bool is_straggler = finding_id_of(to) == FINDING_STRAGGLER;
     uint32_t kept_count = 0, count = 0, place = f->work.reported[finding_id_of(to)];
-    int error = 0;
     for (uint32_t i = 0; i < f->work.count; i++) {
-        struct evidence *e = &f->work.list[i];
-        if (e->kind == finding_id_of(to) && evidence_is_reported(&f->work, e)) {
+        const struct evidence *e = &f->work.list[i];
+        if (e->kind == finding_id_of(to) && evidence_is_reported(&f->work, e))
             ARRAY_PUSH(list, count, e);
-            e->is = (struct finding_row){0}; /* the list owns its texts */
-        }
     }
-    for (uint32_t i = 0; error == 0 && i < f->idle->rows.count; i++) {
+    for (uint32_t i = 0; i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
         if (is_straggler ? awaits(row, to->process)
                          : row->device + 1 == place && finding_of(f, row) == finding_id_of(to))
@@ -335,21 +305,17 @@ int finding_add_evidence(struct findings *f, struct finding *to)
     const struct evidence *next = list, *end = list ? list + count : NULL;
     if (!is_straggler) /* its cost is a mean of ranks' waits */
         share_out(list, count, to->ns);
-    if (error == 0 && count) {
-        qsort(list, count, sizeof *list, by_place);
-        to->where = memory_text(most_of(list, end));
-        qsort(list, count, sizeof *list, by_name_and_place);
-    }
-    while (error == 0 && next < end) {
+    ARRAY_SORT(list, count, by_place);
+    to->where = memory_text(most_of(list, end));
+    ARRAY_SORT(list, count, by_name_and_place);
+    while (next < end) {
         const struct evidence all = add_together(&next, end);
         ARRAY_KEEP(kept, kept_count, FINDING_ROWS, &all, is_more);
     }
     for (; to->row_count < kept_count; to->row_count++)
         make_row(f, &kept[to->row_count], &to->rows[to->row_count]);
-    for (uint32_t i = 0; i < count; i++) {
-        free(list[i].is.name);
-        free(list[i].is.where);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].row)
+            free(list[i].is.name);
     free(list);
-    return error;
 }

@@ -175,13 +175,26 @@ static uint64_t copy_what(const struct record *r, bool is_again)
 static void add_evidence(struct finding_gpu *g, enum finding_id kind, uint32_t device,
                          const struct work *work, uint32_t count, uint64_t ns)
 {
-    evidence_add(g->found,
-                 &(struct evidence){
-                     .kind = kind,
-                     .device = device,
-                     .what = work->what,
-                     .place = work->where,
-                     .is = {.count = count, .ns = ns, .longest_ns = ns, .at_ns = work->begin_ns}});
+    struct evidences *all = g->found;
+    const struct evidence new = {
+        .kind = kind, .device = device, .what = work->what, .place = work->where};
+    struct key key = {(uint64_t)kind << 32 | device, work->what, work->where};
+    uint64_t of = work->what ^ work->what >> 8 ^ work->where ^ device ^ kind << 4;
+    uint32_t *recent = &all->recent[of % EVIDENCE_RECENT];
+    struct evidence *to = *recent ? &all->list[*recent - 1] : NULL;
+    if (!to || to->kind != kind || to->device != device || to->what != work->what ||
+        to->place != work->where) {
+        *recent = KEY_MAP_ITEM(&all->places, key, all->list, all->count, all->count_max, &new);
+        if (!*recent)
+            return;
+        to = &all->list[*recent - 1];
+    }
+    if (ns > to->is.longest_ns || to->is.count == 0) {
+        to->is.longest_ns = ns;
+        to->is.at_ns = work->begin_ns;
+    }
+    to->is.count += count;
+    to->is.ns += ns;
 }
 
 static void charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
@@ -327,9 +340,9 @@ int finding_gpu_take(void *context, const struct slice *s)
     const struct event *e = &s->event;
     const struct record *r = e->record;
     struct work work = {.begin_ns = e->begin_ns, .stream = stream_of(g, e->process, r)};
-    int error = work.stream == NONE ? 0 : work_places_take(&g->wheres, s, &work.where);
-    if (error < 0 || work.stream == NONE)
-        return error;
+    if (work.stream == NONE)
+        return 0;
+    work.where = work_places_take(&g->wheres, s);
     if (r->type != RECORD_KERNEL) {
         take_other(g, e, &work);
         return 0;
@@ -400,10 +413,10 @@ static const char *name_of(uint64_t what, char text[static GPU_TITLE_BYTES])
     return name ? name->shown : "kernels without a name";
 }
 
-int finding_gpu_name(struct finding_gpu *g)
+void finding_gpu_name(struct finding_gpu *g)
 {
-    int error = work_places_name(&g->wheres, &g->idle->lines);
-    for (uint32_t i = 0; error == 0 && i < g->found->count; i++) {
+    work_places_name(&g->wheres, &g->idle->lines);
+    for (uint32_t i = 0; i < g->found->count; i++) {
         struct evidence *e = &g->found->list[i];
         char text[GPU_TITLE_BYTES];
         const struct work_place *place = work_places_at(&g->wheres, e->place);
@@ -413,5 +426,4 @@ int finding_gpu_name(struct finding_gpu *g)
         e->is.name = memory_text(name_of(e->what, text));
         e->is.where = memory_text(where);
     }
-    return error;
 }

@@ -36,7 +36,9 @@ static int findings_analysis_end(struct report *r)
 {
     /* The summary must be quick. */
     const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : r->request.symbols;
-    return r->idle ? findings_finish(r->findings, &r->hang, symbols) : 0;
+    if (r->idle)
+        findings_finish(r->findings, &r->hang, symbols);
+    return 0;
 }
 
 static void row_release(struct finding_row *row)
@@ -66,15 +68,14 @@ const struct analysis findings_analysis = {
     .end = findings_analysis_end, .release = findings_analysis_release};
 
 /* "rank 0 waits at WHERE; COLLECTIVES": the rank that waits is not the late one. The caller frees
- * it; NULL: no memory. */
+ * it. */
 static char *waiting_text(const struct collectives *c, const struct process *waits,
                           const char *where)
 {
     char who[RANK_TITLE_BYTES];
-    char *text = collectives_text(c), *clean = text ? json_line(text) : NULL;
-    char *both = clean ? text_printf("%s waits%s%s; %s", process_who(waits, who),
-                                     where ? " at " : "", where ? where : "", clean)
-                       : NULL;
+    char *text = collectives_text(c), *clean = json_line(text ? text : "");
+    char *both = text_printf("%s waits%s%s; %s", process_who(waits, who), where ? " at " : "",
+                             where ? where : "", clean);
     free(clean);
     free(text);
     return both;
@@ -82,14 +83,14 @@ static char *waiting_text(const struct collectives *c, const struct process *wai
 
 /* Adds the finding of a hang, with that call as its only row. Its place is that of the late process
  * if the last call of that has a stack. */
-static int add_hang(struct findings *f, const struct hang *hang)
+static void add_hang(struct findings *f, const struct hang *hang)
 {
     const struct open_call *c = hang_call(hang);
     const struct pending_row *late = collectives_late(&hang->collectives);
     bool has_collectives = hang->collectives.pending.count;
     struct finding *to = &f->list[FINDING_HANG];
     if (!c)
-        return 0;
+        return;
     struct idle_row row = {.place = {.stack = c->reported.stack, .function = c->function->index},
                            .process = c->process->index};
     uint64_t begin_ns = f->idle->way.processes[c->process->index].begin_ns;
@@ -108,8 +109,8 @@ static int add_hang(struct findings *f, const struct hang *hang)
                            .total_ns = c->duration_ns,
                            .row_count = 1,
                            .says.is_awaited = late != NULL};
-    int error = idle_row_name(f->walk, &f->idle->lines, &row);
-    to->rows[0] = (struct finding_row){.name = memory_from(row.text),
+    idle_row_name(f->walk, &f->idle->lines, &row);
+    to->rows[0] = (struct finding_row){.name = row.text,
                                        .where = row.where,
                                        .count = 1,
                                        .ns = c->duration_ns,
@@ -118,12 +119,10 @@ static int add_hang(struct findings *f, const struct hang *hang)
                                        .tid = c->thread ? c->thread->tid : 0};
     bool has_line = late && late->place && late->place->stack_ns >= late->place->begin_ns;
     to->where = memory_text(!late ? row.where : has_line ? late->reported.line : NULL);
-    char *both = has_collectives ? waiting_text(&hang->collectives, c->process, row.where) : NULL;
-    if (both) {
+    if (has_collectives) {
+        to->rows[0].where = waiting_text(&hang->collectives, c->process, row.where);
         free(row.where);
-        to->rows[0].where = both;
     }
-    return error;
 }
 
 /* ---- what is worth it ------------------------------------------------------------------------ */
@@ -213,17 +212,16 @@ void findings_sort(struct findings *f)
 }
 
 /* Looks up lines only for what is shown: the devices that findings are about. */
-static int name_places(struct findings *f, const struct open_call *hung, const char *symbol_folder)
+static void name_places(struct findings *f, const struct open_call *hung, const char *symbol_folder)
 {
-    struct place_lines *lines = &f->idle->lines;
     if (hung)
-        place_lines_add(lines, hung->process->index, hung->reported.stack, false);
+        place_lines_add(&f->idle->lines, hung->process->index, hung->reported.stack, false);
     finding_gpu_want(f->gpu);
-    int error = idle_name(f->idle, symbol_folder);
-    return error < 0 ? error : finding_gpu_name(f->gpu);
+    idle_name(f->idle, symbol_folder);
+    finding_gpu_name(f->gpu);
 }
 
-int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder)
+void findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder)
 {
     uint64_t *waits = memory_new(f->walk->rec->count, sizeof *waits);
     struct finding_charges *costs = finding_costs_make(f);
@@ -237,16 +235,15 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
     free(waits);
     free(costs);
     f->list[FINDING_EXPOSED_COMMUNICATION].says.lacks_ranks = idle_lacks_ranks(f->idle);
-    int error = name_places(f, hang_call(hang), symbol_folder);
-    if (error < 0 || f->walk->rec->share)
-        return error;
-    for (unsigned id = FINDING_HANG + 1; error == 0 && id < FINDING_KINDS; id++)
-        error = f->list[id].devices ? finding_add_evidence(f, &f->list[id]) : 0;
-    if (error == 0)
-        error = add_hang(f, hang);
+    name_places(f, hang_call(hang), symbol_folder);
+    if (f->walk->rec->share)
+        return;
+    for (unsigned id = FINDING_HANG + 1; id < FINDING_KINDS; id++)
+        if (f->list[id].devices)
+            finding_add_evidence(f, &f->list[id]);
+    add_hang(f, hang);
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         if (f->list[id].devices)
             f->list[f->count++] = f->list[id];
     findings_sort(f);
-    return error;
 }

@@ -7,7 +7,7 @@
  *
  * A finding is about one device of one process, the one that it costs most, and counts the others
  * that have it. Each nanosecond of a device is charged to one finding at most: work by
- * evidence.h, idle time by idle.h. Functions that return an int return 0 or an error.
+ * evidence.h, idle time by idle.h.
  */
 #ifndef GPUPROF_COLLECTOR_FINDINGS_H
 #define GPUPROF_COLLECTOR_FINDINGS_H
@@ -85,12 +85,12 @@ struct finding_charges *finding_costs_make(const struct findings *f);
 
 /* Makes the list of a combination, or of a report. Names the places of findings and idle time
  * together, so that each file is searched once. A share gets no list: all shares together do. */
-int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
+void findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
 
 /* Adds its evidence to a finding of time, once places are named: by name, the rows with most time
  * on its device, and the main line. For a straggler these are of the devices that waited for its
  * process. (finding_evidence.c) */
-int finding_add_evidence(struct findings *f, struct finding *to);
+void finding_add_evidence(struct findings *f, struct finding *to);
 
 /* Highest cost first. */
 void findings_sort(struct findings *f);

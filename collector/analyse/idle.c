@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 
 /* ---- work lost by a kill or a full disk: launched, but not delivered by CUPTI ---------------- */
 
@@ -48,7 +48,7 @@ bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_s
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static int start_process(struct idle_process *p, struct process *process)
+static void start_process(struct idle_process *p, struct process *process)
 {
     uint64_t sampled_ns = cost_table_step_ns(&process->costs, LADDER_TENTH);
     int64_t count = blind_times_find(&process->blind, &process->clock, &p->blind);
@@ -58,8 +58,7 @@ static int start_process(struct idle_process *p, struct process *process)
     p->first_call_ns = UINT64_MAX;
     p->sampled_ns =
         sampled_ns < CLOCK_NS_MAX ? clock_map_ns(&process->clock, sampled_ns) : UINT64_MAX;
-    p->blind_count = count < 0 ? 0 : (uint32_t)count;
-    return count < 0 ? (int)count : 0;
+    p->blind_count = (uint32_t)count;
 }
 
 /* Later charges start at the oldest open or held gap. */
@@ -82,7 +81,7 @@ static const char loading[] =
     "data[_ ]?loader|\\b(data[_ ]loading|load[_ ](data|batch)|((get|load)[_ ])?next[_ ]batch|"
     "(get|fetch)[_ ]batch)\\b";
 
-int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
+void idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
 {
     const struct recording *rec = walk->rec;
     *d = (struct idle){.walk = walk, .way.steps = steps};
@@ -90,31 +89,25 @@ int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
     idle_ranks_init(&d->ranks);
     spool_init(&d->waits, sizeof(struct idle_wait));
     d->lines = (struct place_lines){.stacks = &walk->survey.stacks, .has_callers = true};
-    if (arrivals_init(&d->arrivals, walk) < 0 ||
-        thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0 ||
-        regcomp(&d->way.loading, loading, REG_EXTENDED | REG_ICASE | REG_NOSUB) != 0)
-        return GPUPROF_NO_MEMORY;
-    d->way.processes = calloc(rec->count + 1u, sizeof *d->way.processes);
-    d->way.threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
-    if (!d->way.processes || !d->way.threads)
-        return GPUPROF_NO_MEMORY;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
-        error = start_process(&d->way.processes[i], rec->processes[i]);
+    arrivals_init(&d->arrivals, walk);
+    thread_times_init(&d->host, d->walk, oldest_gap_ns, d);
+    if (regcomp(&d->way.loading, loading, REG_EXTENDED | REG_ICASE | REG_NOSUB) != 0)
+        memory_missing();
+    d->way.processes = memory_new(rec->count + 1u, sizeof *d->way.processes);
+    d->way.threads = memory_new(rec->thread_count + 1u, sizeof(struct idle_thread *));
+    for (uint32_t i = 0; i < rec->count; i++)
+        start_process(&d->way.processes[i], rec->processes[i]);
     idle_start_begin(d);
-    return error ?: d->error;
 }
 
 void idle_release(struct idle *d)
 {
-    if (!d->walk) /* out of memory before it was set up */
-        return;
     const struct recording *rec = d->walk->rec;
-    for (uint32_t i = 0; d->way.processes && i < rec->count; i++) {
+    for (uint32_t i = 0; i < rec->count; i++) {
         free(d->way.processes[i].pauses);
         free(d->way.processes[i].blind);
     }
-    for (uint32_t i = 0; d->way.threads && i < rec->thread_count; i++)
+    for (uint32_t i = 0; i < rec->thread_count; i++)
         if (d->way.threads[i]) {
             free(d->way.threads[i]->entries);
             free(d->way.threads[i]);
@@ -166,8 +159,7 @@ static void idle_take_pause(struct idle *d, struct idle_process *p, const struct
     p->is_paused = begins;
     d->way.pause_count += begins;
     if (begins)
-        idle_note(d, ARRAY_PUSH(p->pauses, p->pause_count,
-                                (&(struct time_span){e->begin_ns, UINT64_MAX})));
+        ARRAY_PUSH(p->pauses, p->pause_count, (&(struct time_span){e->begin_ns, UINT64_MAX}));
     else
         p->pauses[p->pause_count - 1].end_ns = e->begin_ns;
 }
@@ -187,12 +179,12 @@ static int idle_take(void *context, const struct slice *s)
     else if (s->pause_change)
         idle_take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
     else if (type >= RECORD_SAMPLE && type <= RECORD_HOST_COUNTERS)
-        idle_note(d, thread_times_take(&d->host, s));
+        thread_times_take(&d->host, s);
     else if (slice_change(s, SPAN_OP))
         idle_take_op(d, s);
     else if (slice_change(s, SPAN_RANGE))
         idle_take_range(d, s);
-    return d->error;
+    return 0;
 }
 
 static int idle_own_take_call(void *context, const struct slice *s)
@@ -202,7 +194,7 @@ static int idle_own_take_call(void *context, const struct slice *s)
     if (p->lost.may_be)
         idle_lost_call(&p->lost, &s->event);
     idle_take_call(d, p, s);
-    return d->error;
+    return 0;
 }
 
 static int idle_own_take_work(void *context, const struct slice *s)
@@ -212,7 +204,7 @@ static int idle_own_take_work(void *context, const struct slice *s)
     if (p->lost.may_be)
         idle_lost_work(&p->lost, s);
     idle_take_work(d, p, s);
-    return d->error;
+    return 0;
 }
 
 /* ---- after the walk -------------------------------------------------------------------------- */
@@ -223,7 +215,7 @@ static int idle_end(void *context)
     idle_devices_end(d);
     if (!d->walk->rec->share) /* for a part, this is done when all parts are combined */
         idle_waits_charge(d);
-    return d->error;
+    return 0;
 }
 
 struct consumer idle_consumer(struct idle *d)
@@ -245,7 +237,7 @@ bool idle_communicates(const struct idle *d, uint32_t job)
     return false;
 }
 
-int idle_finish(struct idle *d)
+void idle_finish(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
     if (d->way.steps)
@@ -261,7 +253,6 @@ int idle_finish(struct idle *d)
     for (uint32_t i = 0; i < d->device_count; i++)
         idle_device_add(&d->all, &d->devices[i]);
     d->window_ns = d->all.end_ns;
-    return d->error;
 }
 
 void idle_device_add(struct idle_device *sum, const struct idle_device *device)
@@ -279,7 +270,7 @@ void idle_device_add(struct idle_device *sum, const struct idle_device *device)
     sum->awaited_ns += device->awaited_ns;
 }
 
-static int name_row(struct idle *d, struct idle_row *row)
+static void name_row(struct idle *d, struct idle_row *row)
 {
     const struct process *p = d->devices[row->device].process;
     const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->way.threads[row->thread];
@@ -289,21 +280,21 @@ static int name_row(struct idle *d, struct idle_row *row)
         if (p->threads.threads[i]->index == row->thread)
             row->tid = p->threads.threads[i]->tid;
     row->work_share = is_known ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns) : IDLE_NONE;
-    return idle_row_name(d->walk, &d->lines, row);
+    idle_row_name(d->walk, &d->lines, row);
 }
 
-int idle_name(struct idle *d, const char *symbol_folder)
+void idle_name(struct idle *d, const char *symbol_folder)
 {
     struct work_places *places = &d->arrivals.places;
     struct idle_row *row = d->rows.list, *end = row + d->rows.count;
-    int error = 0;
     for (; row < end; row++)
         if (!row->text)
             idle_place_want(&d->lines, row->process, &row->place);
     work_places_add_lines(places, &d->lines);
     place_lines_find(&d->lines, d->walk->rec, symbol_folder);
-    error = work_places_name(places, &d->lines);
-    for (row = d->rows.list; error == 0 && row < end; row++)
-        error = row->text ? 0 : name_row(d, row);
-    return error ?: idle_add_totals(d);
+    work_places_name(places, &d->lines);
+    for (row = d->rows.list; row < end; row++)
+        if (!row->text)
+            name_row(d, row);
+    idle_add_totals(d);
 }

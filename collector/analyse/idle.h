@@ -144,7 +144,6 @@ struct idle_held {
 /* The waits of a device for other ranks, stored consecutively in a spool. */
 struct idle_waits {
     uint64_t first, end; /* place of the first one, and after the last one; 0: none */
-    uint64_t next;       /* number of the next one for idle_waited */
 };
 
 /* A device of a process with work in the selection. */
@@ -337,14 +336,7 @@ struct idle {
     struct arrivals arrivals;
     struct thread_times host; /* what threads did between calls */
     struct spool waits;       /* waits for other ranks, by device, in time order */
-    int error;                /* the first one; what was charged since then is not complete */
 };
-
-static inline void idle_note(struct idle *d, int error)
-{
-    if (error < 0 && d->error == 0)
-        d->error = error;
-}
 
 /* Clips a time to the selected span. Devices are followed outside the span, too, but not
  * counted. */
@@ -375,19 +367,17 @@ static inline struct idle_device *idle_device_of(const struct idle *d, uint32_t 
 /* ---- for its users --------------------------------------------------------------------------- */
 
 /* `walk` and `steps` must outlive `d`. Steps are complete, or a consumer earlier in the same walk;
- * if NULL, start-up ends with the first work. 0 or GPUPROF_NO_MEMORY; call idle_release in both
- * cases. */
-int idle_init(struct idle *d, struct walk *walk, const struct steps *steps);
+ * if NULL, start-up ends with the first work. */
+void idle_init(struct idle *d, struct walk *walk, const struct steps *steps);
 void idle_release(struct idle *d);
 
 struct consumer idle_consumer(struct idle *d);
 
-/* Call after the walk, when steps are complete: adds everything up. 0 or an error. */
-int idle_finish(struct idle *d);
+/* Call after the walk, when steps are complete: adds everything up. */
+void idle_finish(struct idle *d);
 
-/* Call after idle_finish: names the places, with lines found in `symbol_folder` (symbols.h). 0 or
- * an error. */
-int idle_name(struct idle *d, const char *symbol_folder);
+/* Call after idle_finish: names the places, with lines found in `symbol_folder` (symbols.h). */
+void idle_name(struct idle *d, const char *symbol_folder);
 
 /* The devices' recorded time without start-up. Shares are relative to it, except the share of
  * start-up, which is relative to the whole window. */
@@ -412,32 +402,19 @@ static inline bool idle_lacks_ranks(const struct idle *d)
 /* True if devices of the job communicate. */
 bool idle_communicates(const struct idle *d, uint32_t job);
 
-/* Adds up named rows by cause and place, largest first. 0 or GPUPROF_NO_MEMORY. */
-int idle_add_totals(struct idle *d);
+/* Adds up named rows by cause and place, largest first. */
+void idle_add_totals(struct idle *d);
 
 /* The tables of devices' time and of idle time by cause and place. Their state is a struct idle,
  * which may be NULL. (idle_print.c) */
 #define IDLE_TABLES 2
 extern const struct table_info idle_tables[IDLE_TABLES];
 
-/*
- * After idle_finish: sets *ns to how long the device at that index communicated but only waited for
- * another rank between the two times. Query the times of a device in order and without overlap;
- * idle_waited_begin starts again.
- */
-int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
+/* After idle_finish: gets the wait number `place`, from 0 on, of the device at index `device`;
+ * false if there are fewer. */
+bool idle_wait_at(struct idle *d, uint32_t device, uint64_t place, struct idle_wait *wait);
 
-/* Gets the wait number `place`, from 0 on, of the device at index `device`. 1, 0 if there are
- * fewer, or an error. */
-int idle_wait_at(struct idle *d, uint32_t device, uint64_t place, struct idle_wait *wait);
-
-static inline void idle_waited_begin(struct idle_device *device)
-{
-    device->waits.next = 0;
-}
-
-/* ---- of its files; void functions note errors in the struct idle ------------------------------
- */
+/* ---- of its files ---------------------------------------------------------------------------- */
 
 /* When all communication is known: turns waits for other ranks into idle time with rows, and stores
  * them for idle_waited. (idle_meetings.c) */
@@ -451,7 +428,7 @@ void idle_gap_charge(struct idle *d, const struct idle_gap *gaps, uint32_t count
 /* A gap that a copy ends may be held if the thread that launched the last kernel did not wait for
  * the copy. */
 bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *launcher);
-void idle_held_add(struct idle *d, struct idle_held *h, const struct idle_gap *gap);
+void idle_held_add(struct idle_held *h, const struct idle_gap *gap);
 
 /* Charges the held gaps that are the copies', and leaves the others. The device was busy until
  * `busy_ns`; `call` launched the next kernel (NULL: not known). */

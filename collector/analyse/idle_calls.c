@@ -6,7 +6,7 @@
 #include "analyse/idle.h"
 #include "api/api.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/op_names.h"
 
@@ -17,18 +17,16 @@
 /* Threads are sampled after silences from about this length on (run --silence). */
 #define SILENT_NS 1000000u
 
-/* The place of one more entry, which is counted. NULL if out of memory. */
-static struct idle_entry *new_entry(struct idle *d, struct idle_thread *t)
+/* The place of one more entry, which is counted. */
+static struct idle_entry *new_entry(struct idle_thread *t)
 {
     if (t->count == 2 * IDLE_ENTRIES_MAX) {
         t->count /= 2;
         memmove(t->entries, t->entries + t->count, t->count * sizeof *t->entries);
         t->has_forgotten = true;
     }
-    if (ARRAY_ROOM(t->entries, t->count, t->capacity, ENTRIES_FIRST))
-        return &t->entries[t->count++];
-    idle_note(d, GPUPROF_NO_MEMORY);
-    return NULL;
+    (void)ARRAY_ROOM(t->entries, t->count, t->capacity, ENTRIES_FIRST);
+    return &t->entries[t->count++];
 }
 
 static bool is_same_name(const struct idle_place *a, const struct idle_place *b)
@@ -73,21 +71,19 @@ static const struct idle_spent *find_spent(const struct idle_thread *t, uint64_t
 }
 
 /* Appends the time from the last call to end_ns, if a name took most of it. */
-static void append_between(struct idle *d, struct idle_thread *t, uint64_t end_ns,
-                           struct silence_look look)
+static void append_between(struct idle_thread *t, uint64_t end_ns, struct silence_look look)
 {
     const struct idle_entry *last = idle_thread_last(t);
     uint64_t begin_ns = last ? last->end_ns : end_ns;
     const struct idle_spent *spent =
         end_ns - begin_ns < IDLE_NEAR_NS ? NULL : find_spent(t, begin_ns, end_ns);
-    struct idle_entry *new = spent ? new_entry(d, t) : NULL;
-    if (new)
-        *new = (struct idle_entry){.begin_ns = begin_ns,
-                                   .end_ns = end_ns,
-                                   .place = spent->place,
-                                   .look = look,
-                                   .cause = end_ns - begin_ns < IDLE_NOTHING_NS ? IDLE_HOST
-                                                                                : IDLE_NOTHING};
+    if (spent)
+        *new_entry(t) = (struct idle_entry){
+            .begin_ns = begin_ns,
+            .end_ns = end_ns,
+            .place = spent->place,
+            .look = look,
+            .cause = end_ns - begin_ns < IDLE_NOTHING_NS ? IDLE_HOST : IDLE_NOTHING};
 }
 
 /* Extends `last` to the end of `entry` if that follows and is more of the same. Returns whether it
@@ -104,16 +100,15 @@ static inline bool go_on(struct idle_entry *last, const struct idle_entry *entry
 
 /* Appends an entry, whatever the thread is in. If one range or operator that has ended took at
  * least half of the time since the previous call, the innermost such gets an entry in between. */
-static void append(struct idle *d, struct idle_thread *t, const struct idle_entry *entry)
+static void append(struct idle_thread *t, const struct idle_entry *entry)
 {
     struct idle_entry *last = idle_thread_last(t);
     /* A damaged file may have calls of one thread that overlap. */
     uint64_t begin_ns = max_of(entry->begin_ns, last ? last->end_ns : 0);
     if (last && go_on(last, entry))
         return;
-    append_between(d, t, begin_ns, entry->look);
-    if (!(last = new_entry(d, t)))
-        return;
+    append_between(t, begin_ns, entry->look);
+    last = new_entry(t);
     *last = *entry;
     last->begin_ns = begin_ns;
     last->end_ns = max_of(entry->end_ns, begin_ns);
@@ -127,18 +122,18 @@ static void enter(struct idle_thread *t, const struct idle_entry *what)
     t->depth += t->in.cause == what->cause;
 }
 
-static void leave(struct idle *d, struct idle_thread *t, const struct idle_entry *what)
+static void leave(struct idle_thread *t, const struct idle_entry *what)
 {
     if (t->depth && (t->in.cause != what->cause || --t->depth))
         return;
     /* Calls made before it was recognised belong to it, too. */
     for (struct idle_entry *last; (last = idle_thread_last(t)) && last->begin_ns >= what->begin_ns;)
         t->count--;
-    append(d, t, what);
+    append(t, what);
 }
 
 /* Marks a part of its last call, or of the time after that, as loading. */
-static void mark_part(struct idle *d, struct idle_thread *t, const struct idle_entry *part)
+static void mark_part(struct idle_thread *t, const struct idle_entry *part)
 {
     struct idle_entry *last = idle_thread_last(t);
     bool is_after = last && part->begin_ns >= last->end_ns;
@@ -148,22 +143,22 @@ static void mark_part(struct idle *d, struct idle_thread *t, const struct idle_e
     struct idle_entry rest = *last;
     if (!is_after)
         last->end_ns = part->begin_ns;
-    append(d, t, part);
+    append(t, part);
     rest.begin_ns = part->end_ns;
     if (!is_after)
-        append(d, t, &rest);
+        append(t, &rest);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The state of a thread, created if new. NULL if out of memory. */
+/* The state of a thread, created if new. */
 static struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread)
 {
     struct idle_thread **t = &d->way.threads[thread->index];
-    if (!*t && (*t = calloc(1, sizeof **t)))
+    if (!*t) {
+        *t = memory_new(1, sizeof **t);
         (*t)->index = thread->index;
-    else if (!*t)
-        idle_note(d, GPUPROF_NO_MEMORY);
+    }
     return *t;
 }
 
@@ -239,8 +234,7 @@ static void silence_ended(struct idle_thread *t, struct idle_entry *call)
     call->place.stack = call->place.stack ? call->place.stack : silence->stack;
 }
 
-static __attribute__((noinline)) void add_call(struct idle *d, struct idle_thread *t,
-                                               const struct slice *s)
+static __attribute__((noinline)) void add_call(struct idle_thread *t, const struct slice *s)
 {
     struct idle_entry call = entry_of(s);
     unsigned does = s->event.function->does;
@@ -249,19 +243,18 @@ static __attribute__((noinline)) void add_call(struct idle *d, struct idle_threa
         enter(t, &call);
     } else if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
         call.begin_ns = t->in.begin_ns;
-        leave(d, t, &call);
+        leave(t, &call);
     } else if (!t->depth) {
-        append(d, t, &call);
+        append(t, &call);
     }
 }
 
 void idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
-    bool is_nested = e->record->flags & RECORD_NESTED;
-    struct idle_thread *t = is_nested ? NULL : idle_thread_of(d, e->thread);
-    if (!t)
+    if (e->record->flags & RECORD_NESTED)
         return;
+    struct idle_thread *t = idle_thread_of(d, e->thread);
     const struct idle_entry call = entry_of(s);
     struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
     unsigned class = e->function->class;
@@ -270,7 +263,7 @@ void idle_take_call(struct idle *d, struct idle_process *p, const struct slice *
         p->call = (struct idle_submit){t, e->begin_ns, e->end_ns, IDLE_NONE, 0};
     /* Most calls repeat what the thread did last. */
     if (!last || call.cause == IDLE_CAPTURE || !go_on(last, &call))
-        add_call(d, t, s);
+        add_call(t, s);
 }
 
 /* The thread of an overhead: that of its call, else the recorded one, else the last thread that
@@ -302,7 +295,7 @@ void idle_take_overhead(struct idle *d, const struct idle_process *p, const stru
                       kind == OVERHEAD_LAZY_LOADING;
     uint32_t thread = is_loading ? overhead_thread(p, s) : IDLE_NONE;
     if (thread != IDLE_NONE && d->way.threads[thread])
-        mark_part(d, d->way.threads[thread], &part);
+        mark_part(d->way.threads[thread], &part);
 }
 
 /* ---- data loading ---------------------------------------------------------------------------- */
@@ -316,10 +309,10 @@ static void load(struct idle *d, const struct thread *thread, const struct kerne
                               .since_ns = begin_ns,
                               .place = named(name),
                               .cause = IDLE_LOADER};
-    if (t && begins)
+    if (begins)
         enter(t, &what);
-    else if (t)
-        leave(d, t, &what);
+    else
+        leave(t, &what);
 }
 
 static bool is_loader(const struct host_span *op)
@@ -359,11 +352,9 @@ void idle_take_range(struct idle *d, const struct slice *s)
 void idle_take_silence(struct idle *d, const struct slice *s)
 {
     struct idle_thread *t = idle_thread_of(d, s->event.thread);
-    if (!t)
-        return;
     t->silence =
         (struct idle_silence){.ns = record_arg(s->event.record, SILENCE_NS), .is_pending = true};
     (void)silence_look_of(s->event.record,
                           &t->silence.look); /* if not known, the thread counts as running */
-    idle_note(d, thread_times_take(&d->host, s));
+    thread_times_take(&d->host, s);
 }

@@ -2,7 +2,6 @@
 /* The time of each device: work by kind, and gaps. */
 #include "analyse/idle.h"
 #include "base/array.h"
-#include "error.h"
 #include "record/gpu_record.h"
 
 /* True for a selection of steps, ranges or windows. A device's window then begins with them, or
@@ -14,8 +13,8 @@ static bool is_selection(const struct idle *d)
     return f && f->is_of_time && !f->is_span;
 }
 
-/* The track of the event's device, created if new; NULL if there are too many, or out of memory. A
- * view until the next call. */
+/* The track of the event's device, created if new; NULL if there are too many. A view
+ * until the next call. */
 static struct idle_track *track_of(struct idle *d, const struct event *e)
 {
     uint64_t device = record_arg(e->record, KERNEL_DEVICE);
@@ -30,8 +29,8 @@ static struct idle_track *track_of(struct idle *d, const struct event *e)
 }
 
 /* Opens a device's window at its first selected work. */
-static int open_window(struct idle *d, const struct idle_process *p, struct idle_track *t,
-                       const struct event *e)
+static void open_window(struct idle *d, const struct idle_process *p, struct idle_track *t,
+                        const struct event *e)
 {
     struct time_span span = {p->begin_ns, 0};
     if (is_selection(d))
@@ -43,7 +42,7 @@ static int open_window(struct idle *d, const struct idle_process *p, struct idle
                                        .device = t->device,
                                        .begin_ns = idle_cut(d, t->at_ns),
                                        .first_ns = e->begin_ns};
-    return ARRAY_PUSH(d->devices, d->device_count, &device);
+    ARRAY_PUSH(d->devices, d->device_count, &device);
 }
 
 /* Charges time to a part, after all parts of higher priority. Returns when it began. */
@@ -65,7 +64,7 @@ static inline void idle_device_spend(struct idle *d, struct idle_track *t, uint6
     uint64_t at_ns = max_of(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
     const struct span alone = {idle_cut(d, at_ns), idle_cut(d, t->at_ns), {0}};
     if (d->follows_ranks && at_ns < t->at_ns)
-        idle_note(d, span_put(&d->ranks.spool, &t->alone.spans, &alone, (struct span_kind){0}));
+        span_put(&d->ranks.spool, &t->alone.spans, &alone, (struct span_kind){0});
     spend_part(d, t, IDLE_COPYING, to_ns);
     spend_part(d, t, IDLE_OTHER, to_ns);
 }
@@ -116,7 +115,7 @@ static void charge(struct idle *d, struct idle_track *t, struct idle_gap gap, bo
         gap.end_ns = min_of(max_of(unknown.begin_ns, gap.begin_ns), end_ns);
         gap.is_behind_unknown = !holds && !gap.is_last && over_ns > gap.busy_ns;
         if (gap.begin_ns < gap.end_ns && holds)
-            idle_held_add(d, &t->held, &gap);
+            idle_held_add(&t->held, &gap);
         else if (gap.begin_ns < gap.end_ns)
             idle_gap_charge(d, &gap, 1);
         gap.begin_ns = max_of(gap.end_ns, min_of(unknown.end_ns, end_ns));
@@ -208,7 +207,7 @@ const struct idle_name *idle_kernel(struct idle *d, const struct process *p, uin
     const struct kernel_name *name = walk_kernel(d->walk, p, number);
     struct key key = {(uintptr_t)name, 0, 0};
     uint64_t class = name ? key_map_get(&d->way.classes, key) : KERNEL_PLAIN + 1u;
-    if (!class) /* without room it is found again the next time */
+    if (!class) /* if the map is full, it is found again the next time */
         (void)key_map_set(&d->way.classes, key, class = kernel_class_of(name) + 1u);
     *known = (struct idle_name){p, number, name, (enum kernel_class)(class - 1)};
     return known;
@@ -235,19 +234,16 @@ static void keep_longest(struct idle *d, struct idle_track *t, const struct slic
     if (ns <= t->since.worked_ns)
         return;
     t->since.worked_ns = ns;
-    t->since.worked = (struct idle_place){.function = IDLE_NONE};
-    if (s->is_called)
-        idle_note(d, work_place_of(d->walk, &s->call, &t->since.worked));
+    t->since.worked = s->is_called ? work_place_of(d->walk, &s->call)
+                                   : (struct idle_place){.function = IDLE_NONE};
 }
 
 static uint32_t number_place(struct idle *d, const struct idle_track *t,
                              const struct idle_place *at, uint32_t cause)
 {
     struct work_place place = {*at, t->process->index, cause, false, NULL};
-    uint32_t number;
     place.place.epoch = 0;
-    idle_note(d, work_places_number(&d->arrivals.places, &place, &number));
-    return number;
+    return work_places_number(&d->arrivals.places, &place);
 }
 
 /* Adds a communication kernel, with the numbers that the caller knows. */
@@ -256,12 +252,12 @@ static void put_kernel(struct idle *d, const struct idle_track *t, const struct 
 {
     struct idle_ranks *r = &d->ranks;
     struct collective what;
-    uint32_t kind, sequence = 0;
-    idle_note(d, arrivals_kind(&d->arrivals, name, &kind) ?: collective_of(s, &what) ?:
-                 idle_ranks_sequence(r, (uint32_t)(t - d->tracks), what.communicator, name->raw,
-                                     what.communicator ? what.communicator : (uintptr_t)name,
-                                     &sequence));
-    if (d->error < 0 || !sequence)
+    collective_of(s, &what);
+    uint32_t kind = arrivals_kind(&d->arrivals, name);
+    uint32_t sequence =
+        idle_ranks_sequence(r, (uint32_t)(t - d->tracks), what.communicator, name->raw,
+                            what.communicator ? what.communicator : (uintptr_t)name);
+    if (!sequence)
         return;
     struct rank_sequence *of = &r->list[sequence - 1];
     of->ranks = of->ranks ? of->ranks : what.ranks;
@@ -270,7 +266,7 @@ static void put_kernel(struct idle *d, const struct idle_track *t, const struct 
     kernel->end_ns = s->event.end_ns;
     kernel->numbers[KERNEL_NUMBER] = what.number;
     kernel->numbers[KERNEL_KIND] = kind | (s->is_filtered ? KERNEL_FILTERED : 0);
-    idle_note(d, span_put(&r->spool, &of->kernels.spans, kernel, kernel_kind));
+    span_put(&r->spool, &of->kernels.spans, kernel, kernel_kind);
 }
 
 /* Adds a collective, with its device's longest gap and work since the previous one. */
@@ -401,9 +397,8 @@ void idle_take_work(struct idle *d, struct idle_process *p, const struct slice *
         return;
     }
     if (t->place == IDLE_NONE)
-        idle_note(d, open_window(d, p, t, e));
-    if (d->error == 0)
-        idle_device_follow(d, p, t, s, &call);
+        open_window(d, p, t, e);
+    idle_device_follow(d, p, t, s, &call);
 }
 
 /* ---- after the last work --------------------------------------------------------------------- */
@@ -437,7 +432,7 @@ static void end_of(struct idle *d, struct idle_track *t, uint64_t end_ns,
     t->own.thread = IDLE_NONE;
     t->own.cause = IDLE_LAUNCH;
     if (t->own.count)
-        idle_note(d, idle_rows_add_sum(&d->rows, &t->own));
+        idle_rows_add_sum(&d->rows, &t->own);
 }
 
 void idle_devices_end(struct idle *d)

@@ -2,7 +2,6 @@
 /* Why a device did nothing (formats/answers.md, "Idle time"). */
 #include "analyse/idle.h"
 #include "base/array.h"
-#include "error.h"
 
 /* Time to split by what the thread did. `left` is what its silences show: how long it was
  * IDLE_WAITING or IDLE_PREEMPTED, IDLE_UNKNOWN if none covers it, and IDLE_HOST while it ran. */
@@ -65,7 +64,7 @@ static void put_part(struct passage *p, enum idle_cause cause, const struct idle
     if (!ns || (cause == IDLE_SYNC && p->gap->is_behind_unknown))
         return;
     struct idle_row what = idle_gap_row_of(p, cause, place);
-    idle_note(p->idle, idle_rows_add(&p->idle->rows, &what, begin_ns, ns));
+    idle_rows_add(&p->idle->rows, &what, begin_ns, ns);
     if (left)
         left[pool_of(cause)] += ns;
 }
@@ -87,7 +86,7 @@ static void split_add(struct split *s, const struct thread_piece *piece, uint32_
     what.cause = cause;
     what.did = did;
     if (ns)
-        idle_note(p->idle, idle_rows_add(&p->idle->rows, &what, piece->at_ns, ns));
+        idle_rows_add(&p->idle->rows, &what, piece->at_ns, ns);
 }
 
 static void split_piece(void *context, const struct thread_piece *piece)
@@ -427,12 +426,10 @@ bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_thread *la
     return launcher->depth || last->cause != IDLE_SYNC || gap->end_ns >= last->end_ns;
 }
 
-void idle_held_add(struct idle *d, struct idle_held *h, const struct idle_gap *gap)
+void idle_held_add(struct idle_held *h, const struct idle_gap *gap)
 {
-    if (ARRAY_ROOM(h->gaps, h->count, h->capacity, 16))
-        h->gaps[h->count++] = *gap;
-    else
-        idle_note(d, GPUPROF_NO_MEMORY);
+    (void)ARRAY_ROOM(h->gaps, h->count, h->capacity, 16);
+    h->gaps[h->count++] = *gap;
 }
 
 void idle_held_give(struct idle *d, struct idle_held *h, uint64_t busy_ns,

@@ -15,8 +15,8 @@
 
 #include "analyse/idle.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 
 static bool is_pool(const struct idle_row *row)
 {
@@ -110,17 +110,17 @@ static void name_workers(struct idle *d, struct workers *w)
     free(text);
 }
 
-/* Finds the workers of each process, by its index, in new memory. NULL if out of memory. */
+/* Finds the workers of each process, by its index, in new memory. */
 static struct workers *find_workers(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
-    struct workers *of = calloc(rec->count + 1u, sizeof *of);
+    struct workers *of = memory_new(rec->count + 1u, sizeof *of);
     struct key_map pids = {0}; /* at most as many as it has room for */
-    for (uint32_t i = 0; of && i < d->device_count; i++)
+    for (uint32_t i = 0; i < d->device_count; i++)
         of[d->devices[i].process->index].works = true;
-    for (uint32_t i = 0; of && i < rec->count; i++)
+    for (uint32_t i = 0; i < rec->count; i++)
         (void)key_map_set(&pids, pid_key(rec->processes[i], rec->processes[i]->header.pid), i + 1u);
-    for (uint32_t i = 0; of && i < rec->count; i++) {
+    for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
         uint64_t parent = key_map_get(&pids, pid_key(p, p->header.parent_pid));
         uint64_t first_ns = d->walk->first_ns[i], lived_ns = d->walk->last_ns[i] - first_ns;
@@ -132,7 +132,7 @@ static struct workers *find_workers(struct idle *d)
         w->busy_ns += d->host.busy_ns[i];
         w->lived_ns += lived_ns;
     }
-    for (uint32_t i = 0; of && i < rec->count; i++)
+    for (uint32_t i = 0; i < rec->count; i++)
         if (of[i].count && of[i].busy == of[i].count)
             name_workers(d, &of[i]);
     key_map_release(&pids);
@@ -188,7 +188,7 @@ static void idle_host_put(const struct group *g, struct idle_row *row)
     if (g->workers[row->process].text && may_wait_for_worker(row))
         idle_host_say(row, DID_WORKERS, g->workers[row->process].text);
     row->longest_ns = min_of(row->longest_ns, row->ns);
-    idle_note(g->idle, idle_rows_add_sum(&g->idle->rows, row));
+    idle_rows_add_sum(&g->idle->rows, row);
 }
 
 /* Moves `ns` from the pools to the sample's row, and adds the resulting rows. */
@@ -208,24 +208,14 @@ static void hand_out(const struct group *g, const struct idle_row *sample, uint6
         }
 }
 
-/* The samples that show where a thread ran: CPU samples, which are exact; or samples by another
- * thread, if only those have Python frames. */
+/* The samples that show where a thread ran: CPU samples, which are exact, else those by another
+ * thread. */
 static uint32_t find_witness(const struct group *g)
 {
-    const struct stack_table *t = &g->idle->walk->survey.stacks;
-    uint32_t kind = DID_LOOKED;
-    bool has_python[2] = {false, false};
-    for (uint32_t i = 0; i < g->count; i++) {
-        const struct idle_row *row = g->list[i];
-        bool is_ran = sampled_of(row) == SAMPLED_RAN;
-        const struct recorded_stack *stack =
-            is_ran ? stack_table_stack(t, row->process, row->place.stack) : NULL;
-        if (is_ran && row->did & DID_SAMPLED)
-            kind = DID_SAMPLED;
-        if (stack && row->did & (DID_SAMPLED | DID_LOOKED))
-            has_python[!(row->did & DID_SAMPLED)] |= stack_table_has_python(t, stack);
-    }
-    return has_python[1] && !has_python[0] ? DID_LOOKED : kind;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (sampled_of(g->list[i]) == SAMPLED_RAN && g->list[i]->did & DID_SAMPLED)
+            return DID_SAMPLED;
+    return DID_LOOKED;
 }
 
 static void settle_samples(const struct group *g, enum sampled kind)
@@ -262,14 +252,12 @@ static void settle_group(const struct group *g)
  * first record of what threads did. */
 static void add_rests(struct idle *d)
 {
-    uint64_t(*split_ns)[IDLE_CAUSES] = calloc(d->device_count + 1u, sizeof *split_ns);
-    if (!split_ns)
-        idle_note(d, GPUPROF_NO_MEMORY);
-    for (uint32_t i = 0; split_ns && i < d->rows.count; i++) {
+    uint64_t(*split_ns)[IDLE_CAUSES] = memory_new(d->device_count, sizeof *split_ns);
+    for (uint32_t i = 0; i < d->rows.count; i++) {
         const struct idle_row *row = &d->rows.list[i];
         split_ns[row->device][row->cause] += row->did ? row->ns : 0;
     }
-    for (uint32_t i = 0; split_ns && i < d->device_count * IDLE_CAUSES; i++) {
+    for (uint32_t i = 0; i < d->device_count * IDLE_CAUSES; i++) {
         struct idle_device *device = &d->devices[i / IDLE_CAUSES];
         enum idle_cause cause = (enum idle_cause)(i % IDLE_CAUSES);
         uint64_t all_ns = device->causes[cause], ns = split_ns[i / IDLE_CAUSES][cause];
@@ -287,7 +275,7 @@ static void add_rests(struct idle *d)
             continue;
         device->is_split = true;
         if (rest.ns && idle_cause_is_split(cause))
-            idle_note(d, idle_rows_add_sum(&d->rows, &rest));
+            idle_rows_add_sum(&d->rows, &rest);
     }
     free(split_ns);
 }
@@ -295,26 +283,23 @@ static void add_rests(struct idle *d)
 void idle_host_settle(struct idle *d)
 {
     struct idle_rows rows = d->rows;
-    struct group g = {.idle = d};
-    struct idle_row **list = calloc(rows.count + 1u, sizeof(struct idle_row *));
-    struct workers *workers = NULL;
+    struct idle_row **list = memory_new(rows.count + 1u, sizeof(struct idle_row *));
     uint32_t count = 0;
-    for (uint32_t i = 0; list && i < rows.count; i++) {
+    for (uint32_t i = 0; i < rows.count; i++) {
         d->devices[rows.list[i].device].is_split |= rows.list[i].did != 0;
         if (rows.list[i].did && !rows.list[i].text) /* rows from parts are settled */
             list[count++] = &rows.list[i];
     }
-    if (!list || (count && !(workers = find_workers(d))))
-        idle_note(d, GPUPROF_NO_MEMORY);
-    if (!workers) {
+    if (!count) {
         free(list);
         return;
     }
-    g.workers = workers;
+    struct workers *workers = find_workers(d);
+    struct group g = {.idle = d, .workers = workers};
     d->rows = (struct idle_rows){0};
     for (uint32_t i = 0; i < rows.count; i++)
         if (!rows.list[i].did)
-            idle_note(d, idle_rows_add_sum(&d->rows, &rows.list[i]));
+            idle_rows_add_sum(&d->rows, &rows.list[i]);
     qsort(list, count, sizeof(struct idle_row *), idle_host_compare);
     for (uint32_t i = 0; i < count; i += g.count) {
         g.list = list + i;

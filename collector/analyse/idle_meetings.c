@@ -5,7 +5,7 @@
 
 #include "analyse/idle.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 
 /* A wait: from the begin of a kernel to that of the last one. Its number: the device waited for. */
 static const struct span_kind wait_kind = {1, 0};
@@ -27,13 +27,12 @@ void idle_ranks_release(struct idle_ranks *r)
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
-                        const char *name, uint64_t what, uint32_t *sequence)
+uint32_t idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
+                             const char *name, uint64_t what)
 {
     struct key key = {device, what, communicator != 0};
     const struct rank_sequence new = {.communicator = communicator, .name = name, .device = device};
-    *sequence = KEY_MAP_ITEM(&r->numbers, key, r->list, r->count, IDLE_SEQUENCES_MAX, &new);
-    return 0;
+    return KEY_MAP_ITEM(&r->numbers, key, r->list, r->count, IDLE_SEQUENCES_MAX, &new);
 }
 
 static void rank_spans_open(struct idle_ranks *r, struct span_reader *reader,
@@ -99,18 +98,10 @@ static int compare_sequences(const void *left, const void *right, void *context)
            ORDER(track_of(d, a)->device, track_of(d, b)->device);
 }
 
-/* Reads the next span; false at the end. */
-static bool next_span(struct idle *d, struct span_reader *reader, struct span_kind kind)
-{
-    int more = span_next(reader, kind);
-    idle_note(d, more);
-    return more > 0;
-}
-
 /* Advances to the next kernel; false at the end. */
 static bool next_kernel(const struct group *g, struct comer *c)
 {
-    bool has_next = next_span(g->idle, &c->kernels, kernel_kind);
+    bool has_next = span_next(&c->kernels, kernel_kind);
     uint64_t number = g->is_numbered ? c->kernels.span.numbers[KERNEL_NUMBER] : 0;
     c->since = number ? 0 : c->since + 1;
     c->number = number ? number : c->number;
@@ -176,7 +167,7 @@ static void keep_wait(struct idle *d, const struct comer *c, uint64_t until_ns, 
         s->next = track->waiting;
         track->waiting = (uint32_t)(s - d->ranks.list) + 1;
     }
-    idle_note(d, span_put(&d->ranks.waits, &s->waits, &wait, wait_kind));
+    span_put(&d->ranks.waits, &s->waits, &wait, wait_kind);
 }
 
 /* Adds a meeting. If ranks are missing, the others waited until the last known one came. */
@@ -187,7 +178,7 @@ static void add_meeting(struct group *g, const struct rank_meeting *m, bool is_s
     uint64_t late_ns = m->last.begin_ns - m->first_ns;
     bool counts = !is_short && !(m->last.numbers[KERNEL_KIND] & KERNEL_FILTERED);
     if (counts)
-        idle_note(d, arrivals_met(&d->arrivals, m, d->tracks[last].process->job));
+        arrivals_met(&d->arrivals, m, d->tracks[last].process->job);
     for (const struct comer *c = g->first; c; c = c->next) {
         struct idle_device *device = idle_device_of(d, c->sequence->device);
         bool is_last = c->sequence->device == last;
@@ -271,12 +262,10 @@ static bool is_short_of_ranks(const struct idle *d, struct rank_sequence *const 
 static void add_group(struct idle *d, struct rank_sequence *const *list, uint32_t count)
 {
     struct group g = {.idle = d, .lacks = is_short_of_ranks(d, list, count)};
-    struct comer *all = calloc(count, sizeof *all), **at = &g.first;
-    if (!all)
-        idle_note(d, GPUPROF_NO_MEMORY);
+    struct comer *all = memory_new(count, sizeof *all), **at = &g.first;
     d->ranks.lacks_some |= g.lacks;
     choose_match(&g, list, count);
-    for (uint32_t i = 0; all && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct comer *c = &all[i];
         c->sequence = list[i];
         rank_spans_open(&d->ranks, &c->kernels, &c->sequence->kernels);
@@ -287,7 +276,7 @@ static void add_group(struct idle *d, struct rank_sequence *const *list, uint32_
     }
     while (g.first && (g.first->next || g.lacks || g.has_lost))
         add_collective(&g);
-    for (uint32_t i = 0; all && i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         rank_spans_close(&all[i].kernels, &all[i].sequence->kernels);
     free(all);
 }
@@ -295,12 +284,8 @@ static void add_group(struct idle *d, struct rank_sequence *const *list, uint32_
 static void find_meetings(struct idle *d)
 {
     struct idle_ranks *r = &d->ranks;
-    struct rank_sequence **list = calloc(r->count + 1u, sizeof(struct rank_sequence *));
+    struct rank_sequence **list = memory_new(r->count + 1u, sizeof(struct rank_sequence *));
     uint32_t count = 0;
-    if (!list) {
-        idle_note(d, GPUPROF_NO_MEMORY);
-        return;
-    }
     for (uint32_t i = 0; i < r->count; i++)
         if (r->list[i].communicator || track_of(d, &r->list[i])->job != JOB_NONE)
             list[count++] = &r->list[i];
@@ -316,27 +301,13 @@ static void find_meetings(struct idle *d)
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)
+bool idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)
 {
     const struct idle_waits *waits = &d->devices[number].waits;
     if (place >= waits->end - waits->first)
-        return 0;
+        return false;
     *wait = *(const struct idle_wait *)spool_at(&d->waits, waits->first + place, false);
-    return 1;
-}
-
-int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
-{
-    struct idle_waits *waits = number < d->device_count ? &d->devices[number].waits : NULL;
-    struct idle_wait wait;
-    int more = 0;
-    *ns = 0;
-    for (; waits && (more = idle_wait_at(d, number, waits->next, &wait)) > 0; waits->next++) {
-        *ns += overlap_ns(wait.begin_ns, wait.end_ns, begin_ns, end_ns);
-        if (wait.end_ns > end_ns)
-            break;
-    }
-    return more < 0 ? more : 0;
+    return true;
 }
 
 /* The waits of a sequence, at the next one. */
@@ -346,9 +317,9 @@ struct waiter {
     bool is_charged; /* a part of the wait is */
 };
 
-static void next_wait(struct idle *d, struct waiter *w)
+static void next_wait(struct waiter *w)
 {
-    w->has_more = next_span(d, &w->waits, wait_kind);
+    w->has_more = span_next(&w->waits, wait_kind);
     w->is_charged = false;
 }
 
@@ -379,7 +350,8 @@ static void charge_wait(struct idle *d, uint32_t number, struct waiter *w, uint6
     if (!device->waits.end)
         device->waits.first = d->waits.count;
     device->waits.end = d->waits.count + 1;
-    idle_note(d, spool_append(&d->waits, &wait) ?: idle_rows_add(&d->rows, &what, begin_ns, ns));
+    spool_append(&d->waits, &wait);
+    idle_rows_add(&d->rows, &what, begin_ns, ns);
 }
 
 /* Charges the parts of waits within a time in which nothing else ran. */
@@ -390,7 +362,7 @@ static void charge_alone(struct idle *d, uint32_t number, struct waiter *list, u
         struct waiter *first = NULL;
         for (struct waiter *w = list; w < list + count; w++) {
             while (w->has_more && w->waits.span.end_ns <= at_ns)
-                next_wait(d, w);
+                next_wait(w);
             if (w->has_more && (!first || w->waits.span.begin_ns < first->waits.span.begin_ns))
                 first = w;
         }
@@ -410,17 +382,15 @@ static void charge_device(struct idle *d, uint32_t number)
     uint32_t count = 0;
     for (uint32_t i = track->waiting; i; i = ranks->list[i - 1].next)
         count++;
-    struct waiter *list = count ? calloc(count, sizeof *list) : NULL, *w = list;
-    if (count && !list)
-        idle_note(d, GPUPROF_NO_MEMORY);
-    if (!list)
+    if (!count)
         return;
+    struct waiter *list = memory_new(count, sizeof *list), *w = list;
     for (uint32_t i = track->waiting; i; i = ranks->list[i - 1].next, w++) {
         span_reader_init(&w->waits, &ranks->waits, &ranks->list[i - 1].waits);
-        next_wait(d, w);
+        next_wait(w);
     }
     rank_spans_open(ranks, &alone, &track->alone);
-    while (next_span(d, &alone, (struct span_kind){0}))
+    while (span_next(&alone, (struct span_kind){0}))
         charge_alone(d, number, list, count, &alone.span);
     rank_spans_close(&alone, &track->alone);
     free(list);
@@ -436,7 +406,7 @@ static void find_jobs(struct idle *d)
         struct key key = {p->rank, p->job, 0};
         uint64_t known = key_map_get(&ranks, key);
         if (known != p->index + 1u)
-            idle_note(d, key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u));
+            key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u);
     }
     for (uint32_t i = 0; i < d->track_count; i++) {
         const struct process *p = d->tracks[i].process;

@@ -8,8 +8,8 @@
 #include "analyse/thread_time.h"
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "read/process.h"
 
 const char *const idle_cause_words[IDLE_CAUSES] = {
@@ -34,8 +34,8 @@ void idle_rows_release(struct idle_rows *r)
 
 static const struct number_kind kind = NUMBER_KEY(struct idle_row, did);
 
-/* The row's number, created if new; 0 if out of memory. */
-static uint32_t idle_rows_number_of(struct idle_rows *r, const struct idle_row *what)
+/* The row, created if new. */
+static struct idle_row *idle_rows_find(struct idle_rows *r, const struct idle_row *what)
 {
     struct idle_row row = {.place = what->place,
                            .process = what->process,
@@ -44,23 +44,21 @@ static uint32_t idle_rows_number_of(struct idle_rows *r, const struct idle_row *
                            .cause = what->cause,
                            .did = what->did};
     uint32_t most = what->did ? IDLE_ROWS_MAX / 2 : IDLE_ROWS_MAX;
-    int64_t number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, most, &row);
+    uint32_t number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, most, &row);
     if (number == 0) {
         row.place = idle_text(other_places);
         row.thread = IDLE_NONE;
         number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, UINT32_MAX, &row);
     }
-    return number < 0 ? 0 : (uint32_t)number;
+    return &r->list[number - 1];
 }
 
-int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns)
+void idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns)
 {
     /* Usually it is the previous row: a loop has few places. */
-    if (!r->last || memcmp(&r->list[r->last - 1], what, kind.key_bytes) != 0)
-        r->last = idle_rows_number_of(r, what);
-    if (!r->last)
-        return GPUPROF_NO_MEMORY;
-    struct idle_row *row = &r->list[r->last - 1];
+    if (!r->list || memcmp(&r->list[r->last], what, kind.key_bytes) != 0)
+        r->last = (uint32_t)(idle_rows_find(r, what) - r->list);
+    struct idle_row *row = &r->list[r->last];
     if (row->gap != r->gap || !row->count) {
         row->gap = r->gap;
         row->gap_ns = 0;
@@ -73,39 +71,32 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
         row->first_gap = row->gap;
         row->first_ns = row->gap_ns;
     }
-    if (!row->did &&
-        (row->cause == IDLE_HOST || row->cause == IDLE_PREEMPTED || row->cause == IDLE_NOTHING))
-        r->host_ns += ns;
-    if (r->rest && row->gap_ns > r->rest->ns && !row->did)
-        *r->rest = (struct idle_rest){row->gap_ns, r->last - 1};
     if (row->gap_ns > row->longest_ns) {
         row->longest_ns = row->gap_ns;
         row->longest_at_ns = row->gap_at_ns;
     }
-    return 0;
+    if (!row->did &&
+        (row->cause == IDLE_HOST || row->cause == IDLE_PREEMPTED || row->cause == IDLE_NOTHING))
+        r->host_ns += ns;
+    if (r->rest && row->gap_ns > r->rest->ns && !row->did)
+        *r->rest = (struct idle_rest){row->gap_ns, r->last};
 }
 
-int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
+struct idle_row *idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
 {
-    uint32_t number = idle_rows_number_of(r, sum);
-    if (!number)
-        return GPUPROF_NO_MEMORY;
-    struct idle_row *row = &r->list[number - 1];
+    struct idle_row *row = idle_rows_find(r, sum);
     row->ns += sum->ns;
     row->count += sum->count;
     if (sum->longest_ns > row->longest_ns) {
         row->longest_ns = sum->longest_ns;
         row->longest_at_ns = sum->longest_at_ns;
     }
-    return 0;
+    return row;
 }
 
-int idle_rows_join(struct idle_rows *r, const struct idle_row *later)
+void idle_rows_join(struct idle_rows *r, const struct idle_row *later)
 {
-    int error = idle_rows_add_sum(r, later);
-    struct idle_row *row = error == 0 ? &r->list[idle_rows_number_of(r, later) - 1] : NULL;
-    if (!row)
-        return error;
+    struct idle_row *row = idle_rows_add_sum(r, later);
     bool goes_on = row->gap && row->gap == later->first_gap;
     uint64_t begun_ns = goes_on ? row->gap_ns : 0;
     row->count -= goes_on;
@@ -119,7 +110,6 @@ int idle_rows_join(struct idle_rows *r, const struct idle_row *later)
         begun_ns = 0;
     }
     row->gap_ns = begun_ns + later->gap_ns;
-    return 0;
 }
 
 /* ---- texts of places ------------------------------------------------------------------------ */
@@ -133,7 +123,7 @@ void idle_place_want(struct place_lines *lines, uint32_t process, const struct i
 /* Makes `text` safe to print, and frees it. */
 static char *cleaned(char *text)
 {
-    char *line = text ? json_line(text) : NULL;
+    char *line = json_line(text);
     free(text);
     return line;
 }
@@ -164,27 +154,24 @@ static const char *idle_place_name_of(const struct walk *w, const struct idle_ro
 }
 
 /* Text for one end of a time between two calls: the call with its line, or else its operator or
- * range, quoted if " and " in its name would confuse. Sets *is_known if there is more than the
- * function. NULL if out of memory. */
+ * range. Sets *is_known if there is more than the function. */
 static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                       bool has_caller, bool *is_known)
 {
     char made[RANK_TITLE_BYTES];
-    const char *function = call_name(w, &row->place);
     const char *line = place_line(lines, row->process, row->place.stack);
-    *is_known |= line || row->place.kind == IDLE_WORD_NAME;
+    const char *function = line ? call_name(w, &row->place) : NULL;
     const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
-    const char *shown = line ?: idle_place_name_of(w, row, made);
-    const char *quote = !line && strstr(shown, " and ") ? "'" : "";
-    return cleaned(text_printf(
-        "%s%s%s%.*s%s", line && function ? function : "", line && function ? " in " : "", quote,
-        (int)(caller ? caller - line : (ptrdiff_t)strlen(shown)), shown, quote));
+    const char *shown = line ? line : idle_place_name_of(w, row, made);
+    *is_known |= line || row->place.kind == IDLE_WORD_NAME;
+    return cleaned(text_printf("%s%s%.*s", function ? function : "", function ? " in " : "",
+                               (int)(caller ? caller - line : (ptrdiff_t)strlen(shown)), shown));
 }
 
-/* Sets *text to "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)",
- * or to NULL if both ends read the same. 0 or GPUPROF_NO_MEMORY. */
-static int between_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
-                        bool *is_known, char **text)
+/* "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)"; NULL if both
+ * ends read the same. */
+static char *between_text(const struct walk *w, struct place_lines *lines,
+                          const struct idle_row *row, bool *is_known)
 {
     const struct idle_place *p = &row->place;
     const struct idle_row before = {.process = row->process,
@@ -193,15 +180,14 @@ static int between_text(const struct walk *w, struct place_lines *lines, const s
                                               .function = p->from_function - 1,
                                               .kind = (uint32_t)p->from_kind}};
     char *from = end_text(w, lines, &before, false, is_known);
-    char *to = end_text(w, lines, row, true, is_known);
-    size_t length = from ? strlen(from) : 0;
-    bool has_both = from && to;
-    bool differ = has_both && (strncmp(from, to, length) != 0 ||
-                               (to[length] && strncmp(to + length, PLACE_CALLED, 4) != 0));
-    *text = differ ? text_printf("between %s and %s", from, to) : NULL;
+    char *to = end_text(w, lines, row, true, is_known), *text = NULL;
+    size_t length = strlen(from);
+    if (strncmp(from, to, length) != 0 ||
+        (to[length] && strncmp(to + length, PLACE_CALLED, 4) != 0))
+        text = text_printf("between %s and %s", from, to);
     free(from);
     free(to);
-    return has_both && (*text || !differ) ? 0 : GPUPROF_NO_MEMORY;
+    return text;
 }
 
 /* "held by thread 13 (loader)", as new text. */
@@ -210,10 +196,10 @@ static char *holder_text(const struct walk *w, const struct idle_row *row)
     uint64_t tid = row->place.word;
     const struct thread *t =
         tid ? thread_of_tid(&w->rec->processes[row->process]->threads, tid) : NULL;
-    return !tid ? strdup("held by a thread that is not known")
-           : t && t->name[0]
-               ? text_printf("held by thread %llu (%s)", (unsigned long long)tid, t->name)
-               : text_printf("held by thread %llu", (unsigned long long)tid);
+    bool has_name = t && t->name[0];
+    return tid ? text_printf("held by thread %llu%s%s%s", (unsigned long long)tid,
+                             has_name ? " (" : "", has_name ? t->name : "", has_name ? ")" : "")
+               : memory_text("held by a thread that is not known");
 }
 
 /* The module of a file: "torch" for "lib/torch/__init__.py". */
@@ -237,7 +223,7 @@ static char *quota_text(const struct process *p)
                    used <= periods
                ? text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
                              (double)quota / 1e3, 100 * (double)used / (double)periods)
-               : strdup("by the quota of its control group");
+               : memory_text("by the quota of its control group");
 }
 
 /* What a thread did there, without the kind. */
@@ -248,8 +234,8 @@ static char *did_text(const struct walk *w, struct place_lines *lines, const str
                                                    [DID_PREEMPTED] = "others had the processors",
                                                    [DID_UNKNOWN] = "nothing was recorded of it"};
     const struct idle_place *place = &row->place;
-    const char *word = idle_place_name_of(w, row, (char[RANK_TITLE_BYTES]){0});
     const char *line = place_line(lines, row->process, place->stack);
+    const char *word = idle_place_name_of(w, row, (char[RANK_TITLE_BYTES]){0});
     if (place->kind == IDLE_WORD_NONE && row->did != DID_THROTTLED) {
         bool has_sample = row->did == DID_RUNNING && place->stack;
         return json_line(line         ? line
@@ -259,14 +245,14 @@ static char *did_text(const struct walk *w, struct place_lines *lines, const str
     char *what = row->did == DID_THROTTLED         ? quota_text(w->rec->processes[row->process])
                  : place->kind == IDLE_WORD_HOLDER ? holder_text(w, row)
                  : row->did == DID_IMPORT          ? module_text(word)
-                                                   : strdup(word);
-    char *text = what && line ? text_printf("%s in %s", what, line) : what;
+                                                   : memory_text(word);
+    char *text = line ? text_printf("%s in %s", what, line) : what;
     if (text != what)
         free(what);
     return cleaned(text);
 }
 
-/* New text. Sets *is_known if the place is a line, operator or range. NULL if out of memory. */
+/* New text. Sets *is_known if the place is a line, operator or range. */
 static char *idle_place_own_text(const struct walk *w, struct place_lines *lines,
                                  const struct idle_row *row, bool *is_known)
 {
@@ -275,10 +261,11 @@ static char *idle_place_own_text(const struct walk *w, struct place_lines *lines
     const char *line = place_line(lines, row->process, place->stack);
     bool is_around = !line && !row->did && place->kind == IDLE_WORD_NAME;
     /* Time that lies in the operator or range around the call is that one's. */
-    if (place->from_function && (place->side == IDLE_BEFORE || !is_around) &&
-        (between_text(w, lines, row, is_known, &text) < 0 || text))
+    if (place->from_function && (place->side == IDLE_BEFORE || !is_around))
+        text = between_text(w, lines, row, is_known);
+    if (text)
         return text;
-    line = place_line(lines, row->process, place->stack);
+    line = place_line(lines, row->process, place->stack); /* anew: between_text made others */
     *is_known = line || is_around;
     bool is_before = place->side == IDLE_BEFORE || (place->side == IDLE_TOWARDS && !is_around);
     const char *side = is_before                   ? "before "
@@ -288,26 +275,22 @@ static char *idle_place_own_text(const struct walk *w, struct place_lines *lines
     return cleaned(text_printf("%s%s", side, line ? line : idle_place_name_of(w, row, made)));
 }
 
-int idle_row_name(const struct walk *w, struct place_lines *lines, struct idle_row *row)
+void idle_row_name(const struct walk *w, struct place_lines *lines, struct idle_row *row)
 {
     bool is_known = false;
-    row->text = row->did ? did_text(w, lines, row) : idle_place_own_text(w, lines, row, &is_known);
-    if (row->did) /* a line, without what was done there */
-        row->where = idle_place_own_text(w, lines, row, &is_known);
-    else if (is_known && row->text)
-        row->where = strdup(row->text);
-    bool has_room = row->text && (row->where || !(row->did || is_known));
-    if (!is_known) {
-        free(row->where);
-        row->where = NULL;
-    }
-    return has_room ? 0 : GPUPROF_NO_MEMORY;
+    char *place = idle_place_own_text(w, lines, row, &is_known);
+    row->text = row->did ? did_text(w, lines, row) : memory_text(place);
+    if (is_known)
+        row->where = place; /* a line, without what was done there */
+    else
+        free(place);
 }
 
 char *idle_did_text(const struct idle_row *row)
 {
     bool is_plain = !row->did || (row->did == DID_RUNNING && row->where);
-    return is_plain ? strdup(row->text) : text_printf("%s: %s", did_words[row->did], row->text);
+    return is_plain ? memory_text(row->text)
+                    : text_printf("%s: %s", did_words[row->did], row->text);
 }
 
 const char *idle_at(const char *place)
@@ -334,27 +317,22 @@ void work_places_release(struct work_places *p)
     number_set_release(&p->numbers);
 }
 
-int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place)
+struct idle_place work_place_of(struct walk *w, const struct correlated_call *call)
 {
-    struct survey *survey = &w->survey;
-    int error = 0;
-    const struct span_node *op = survey_op(survey, call);
-    const struct span_node *range =
-        !op && error == 0 ? survey_innermost(survey, call, SPAN_RANGE) : NULL;
-    *place = (struct idle_place){.stack = call->stack, .function = IDLE_NONE};
+    const struct span_node *op = survey_op(&w->survey, call);
+    const struct span_node *range = op ? NULL : survey_innermost(&w->survey, call, SPAN_RANGE);
     const struct kernel_name *text = op ? op->text : range ? range->text : NULL;
-    place->kind = text ? IDLE_WORD_NAME : IDLE_WORD_NONE;
-    place->word = (uintptr_t)text;
-    return error;
+    return (struct idle_place){.word = (uintptr_t)text,
+                               .stack = call->stack,
+                               .function = IDLE_NONE,
+                               .kind = text ? IDLE_WORD_NAME : IDLE_WORD_NONE};
 }
 
 static const struct number_kind place_kind = NUMBER_KEY(struct work_place, cause);
 
-int work_places_number(struct work_places *p, const struct work_place *place, uint32_t *number)
+uint32_t work_places_number(struct work_places *p, const struct work_place *place)
 {
-    int64_t found = NUMBER_ADD(&p->numbers, &place_kind, p->list, p->count, WORK_PLACES_MAX, place);
-    *number = found < 0 ? 0 : (uint32_t)found;
-    return found < 0 ? (int)found : 0;
+    return NUMBER_ADD(&p->numbers, &place_kind, p->list, p->count, WORK_PLACES_MAX, place);
 }
 
 static bool same_place(const struct correlated_call *a, const struct correlated_call *b)
@@ -362,21 +340,15 @@ static bool same_place(const struct correlated_call *a, const struct correlated_
     return a->process == b->process && a->stack == b->stack && a->span == b->span;
 }
 
-int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number)
+uint32_t work_places_find(struct work_places *p, const struct slice *s)
 {
     const struct correlated_call *call = &s->call;
-    struct work_place place = {.process = call->process};
-    if (p->last_number && same_place(call, &p->last)) {
-        *number = p->last_number;
-        return 0;
-    }
-    *number = 0;
-    int error = work_place_of(p->walk, call, &place.place);
-    if (error == 0 && (place.place.stack || place.place.kind))
-        error = work_places_number(p, &place, number);
+    if (p->last_number && same_place(call, &p->last))
+        return p->last_number;
+    struct work_place place = {.place = work_place_of(p->walk, call), .process = call->process};
+    bool is_known = place.place.stack || place.place.kind;
     p->last = *call;
-    p->last_number = *number;
-    return error;
+    return p->last_number = is_known ? work_places_number(p, &place) : 0;
 }
 
 void work_places_add_lines(const struct work_places *p, struct place_lines *lines)
@@ -386,17 +358,15 @@ void work_places_add_lines(const struct work_places *p, struct place_lines *line
             idle_place_want(lines, p->list[i].process, &p->list[i].place);
 }
 
-int work_places_name(struct work_places *p, struct place_lines *lines)
+void work_places_name(struct work_places *p, struct place_lines *lines)
 {
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < p->count; i++) {
+    for (uint32_t i = 0; i < p->count; i++) {
         struct work_place *place = &p->list[i];
         struct idle_row row = {.place = place->place, .process = place->process};
         if (place->text || (!p->has_all_texts && !place->is_wanted))
             continue;
-        error = idle_row_name(p->walk, lines, &row);
+        idle_row_name(p->walk, lines, &row);
         place->text = p->has_all_texts ? row.text : row.where;
         free(p->has_all_texts ? row.where : row.text);
     }
-    return error;
 }

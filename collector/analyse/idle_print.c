@@ -5,8 +5,8 @@
 
 #include "analyse/idle.h"
 #include "analyse/report_make.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "read/process.h"
 
 enum { DEVICE, WINDOW = 5, RUN_IDLE = 11, IDLE_SHARE, ORDER = 15, CAUSES };
@@ -98,12 +98,10 @@ static void add_total(struct idle_total *sum, const struct idle_total *more)
     }
 }
 
-int idle_add_totals(struct idle *d)
+void idle_add_totals(struct idle *d)
 {
-    struct idle_total *list = d->totals.list = calloc(d->rows.count + 1u, sizeof *list);
+    struct idle_total *list = d->totals.list = memory_new(d->rows.count + 1u, sizeof *list);
     uint32_t count = 0, kept = 0;
-    if (!list)
-        return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < d->rows.count; i++) {
         const struct idle_row *row = &d->rows.list[i];
         const struct idle_device *device = &d->devices[row->device];
@@ -133,7 +131,6 @@ int idle_add_totals(struct idle *d)
     }
     d->totals.count = kept;
     qsort(list, kept, sizeof *list, by_ns);
-    return 0;
 }
 
 #define ROW struct idle_total
@@ -224,13 +221,13 @@ const struct table_info idle_tables[IDLE_TABLES] = {
 enum { KEY_CAUSE, KEY_DID, KEY_PLACE };
 enum { SUM_GAPS, SUM_NS, SUM_LONGEST, SUM_AT };
 
-static int add_did(struct sums *s, const struct idle_row *row)
+static void add_did(struct sums *s, const struct idle_row *row)
 {
     uint64_t values[SUMS_VALUES] = {row->count, row->ns, row->longest_ns, row->longest_at_ns};
-    return sums_row_add(s,
-                        (struct key){sums_text(s, idle_cause_words[row->cause]),
-                                     sums_text(s, did_words[row->did]), sums_text(s, row->text)},
-                        values);
+    sums_row_add(s,
+                 (struct key){sums_text(s, idle_cause_words[row->cause]),
+                              sums_text(s, did_words[row->did]), sums_text(s, row->text)},
+                 values);
 }
 
 /* Runs after the places of idle time are named, as the findings need them. */
@@ -238,15 +235,16 @@ static int end_host(struct report *r)
 {
     struct sums *s = &r->sums[ANALYSIS_idle_host_sums];
     struct idle *d = r->idle;
-    int error = d && r->request.use == USE_EXPORT ? idle_name(d, r->request.symbols) : 0;
+    if (d && r->request.use == USE_EXPORT)
+        idle_name(d, r->request.symbols);
     if (!d || !s->info)
-        return error;
+        return 0;
     s->owner = d;
     s->begin_ns = d->walk->survey.origin_ns;
-    for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
+    for (uint32_t i = 0; i < d->rows.count; i++)
         if (d->rows.list[i].did && d->rows.list[i].ns)
-            error = add_did(s, &d->rows.list[i]);
-    return error == 0 ? sums_finish(s) : error;
+            add_did(s, &d->rows.list[i]);
+    return sums_finish(s);
 }
 
 const struct analysis idle_host_analysis = {

@@ -76,10 +76,9 @@ struct idle_ranks {
 void idle_ranks_init(struct idle_ranks *r);
 void idle_ranks_release(struct idle_ranks *r);
 
-/* Sets *sequence to the index of a sequence + 1, creating it if new; 0 if there is no room. `key`
- * distinguishes names. 0 or GPUPROF_NO_MEMORY. */
-int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
-                        const char *name, uint64_t key, uint32_t *sequence);
+/* The index of a sequence + 1, created if new; 0 if there is no room. `key` distinguishes names. */
+uint32_t idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
+                             const char *name, uint64_t key);
 
 /* A collective in which several devices took part together. */
 struct rank_meeting {
@@ -141,16 +140,15 @@ struct arrivals {
     uint64_t histogram_rows;
 };
 
-/* 0 or GPUPROF_NO_MEMORY, like those below; call arrivals_release in both cases. */
-int arrivals_init(struct arrivals *a, struct walk *walk);
+void arrivals_init(struct arrivals *a, struct walk *walk);
 void arrivals_release(struct arrivals *a);
 
 /* The number of the collective in a kernel's name ("AllReduce"). */
-int arrivals_kind(struct arrivals *a, const struct kernel_name *name, uint32_t *number);
-int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uint32_t *number);
+uint32_t arrivals_kind(struct arrivals *a, const struct kernel_name *name);
+uint32_t arrivals_kind_named(struct arrivals *a, const char *name, size_t length);
 
 /* Adds one collective that all ranks ran. */
-int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job);
+void arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job);
 
 /* Counts a collective without a known last rank, by one of its kernels. Ignores those outside the
  * selection, and messages: they are not of all ranks. */
@@ -165,10 +163,9 @@ void arrivals_finish(struct idle *d);
 /* Prints how many collectives were missed, and why; nothing if none. */
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);
 
-/* Sets *text to where the process delayed the others most: "AllReduce of 4, last 10 times, 4.500 ms
- * behind, at load (train.py:3)". The caller owns it; NULL: nowhere. Returns 0 or GPUPROF_NO_MEMORY.
- * */
-int arrivals_late_text(const struct idle *d, const struct process *p, char **text);
+/* New text: where the process delayed the others most: "AllReduce of 4, last 10 times, 4.500 ms
+ * behind, at load (train.py:3)". NULL: nowhere. */
+char *arrivals_late_text(const struct idle *d, const struct process *p);
 
 /* The word for a cause of idle time, or "work". */
 const char *arrivals_cause(const struct work_place *p);

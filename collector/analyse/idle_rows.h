@@ -117,11 +117,11 @@ struct idle_rows {
 void idle_rows_release(struct idle_rows *r);
 
 /* Add to the row with the key of `what`: `ns` from `at_ns` on; `count` gaps with a known longest
- * one; or later gaps, numbered by the same owner, of which the first may be one that began in the
- * row here. 0 or GPUPROF_NO_MEMORY. */
-int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns);
-int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum);
-int idle_rows_join(struct idle_rows *r, const struct idle_row *later);
+ * one (returns the row, a view); or later gaps, numbered by the same owner, of which the first may
+ * be one that began in the row here. */
+void idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns);
+struct idle_row *idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum);
+void idle_rows_join(struct idle_rows *r, const struct idle_row *later);
 
 /* The places of a device's own idle time: queued work that has not begun, and a gap that no work
  * ends. */
@@ -133,17 +133,17 @@ static inline struct idle_place idle_text(const char *ours)
         .word = (uintptr_t)ours, .function = IDLE_NONE, .kind = IDLE_WORD_OURS};
 }
 
-/* ---- texts of places; functions that return an int return 0 or GPUPROF_NO_MEMORY ------------- */
+/* ---- texts of places ------------------------------------------------------------------------ */
 
 /* Requests the source lines of a place. */
 void idle_place_want(struct place_lines *lines, uint32_t process, const struct idle_place *place);
 
 /* Names a row, once lines have been looked up: "train (train.py:17)", an operator, a range, a
  * function, "after" or "before" one of these, or "between" two; or what the thread did there. */
-int idle_row_name(const struct walk *walk, struct place_lines *lines, struct idle_row *row);
+void idle_row_name(const struct walk *walk, struct place_lines *lines, struct idle_row *row);
 
 /* A named row of what a thread did (idle_host.c) as new text with that in front, unless it ran:
- * "lock: put (data.py:12)". Other rows' own text. NULL if out of memory. */
+ * "lock: put (data.py:12)". Other rows' own text. */
 char *idle_did_text(const struct idle_row *row);
 
 /* The preposition for such a text in a sentence: "at ", or "" if the text has its own. */
@@ -178,19 +178,19 @@ struct work_places {
 void work_places_init(struct work_places *p, struct walk *walk);
 void work_places_release(struct work_places *p);
 
-/* Call from a consumer with WALK_WORK for each slice with device work. Sets *number as above. 0 or
- * an error. */
-int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number);
-static inline int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
+/* Call from a consumer with WALK_WORK for each slice with device work. Returns the place's number.
+ */
+uint32_t work_places_find(struct work_places *p, const struct slice *s);
+static inline uint32_t work_places_take(struct work_places *p, const struct slice *s)
 {
-    *number = 0; /* most calls have no place */
-    return s->is_called && s->call.stack | s->call.span ? work_places_find(p, s, number) : 0;
+    /* Most calls have no place. */
+    return s->is_called && s->call.stack | s->call.span ? work_places_find(p, s) : 0;
 }
 
-/* Sets *place to the call's stack, and its operator or else its range. 0 or an error. */
-int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place);
+/* The call's stack, and its operator or else its range. */
+struct idle_place work_place_of(struct walk *w, const struct correlated_call *call);
 
-int work_places_number(struct work_places *p, const struct work_place *place, uint32_t *number);
+uint32_t work_places_number(struct work_places *p, const struct work_place *place);
 
 /* Requests the text of a place. */
 static inline void work_places_want(struct work_places *p, uint32_t number)
@@ -201,7 +201,7 @@ static inline void work_places_want(struct work_places *p, uint32_t number)
 
 /* Then: request the lines of these places and, once they are looked up, make the texts. */
 void work_places_add_lines(const struct work_places *p, struct place_lines *lines);
-int work_places_name(struct work_places *p, struct place_lines *lines);
+void work_places_name(struct work_places *p, struct place_lines *lines);
 
 /* NULL: not known. */
 static inline const struct work_place *work_places_at(const struct work_places *p, uint32_t number)

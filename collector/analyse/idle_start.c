@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 
 #define SLOW_STEP   2 /* multiple of the usual time */
 #define STEPS_LEAST 2
@@ -40,15 +40,13 @@ void idle_start_mark(struct idle *d)
 
 /* The usual time of a step: the ninth decile after the first steps, since occasional later work (a
  * checkpoint) is no start-up. With few steps it is the median of all but the first. 0 if there are
- * too few, or out of memory. */
-static uint64_t usual_step_ns(struct idle *d, const struct step *list, uint32_t count)
+ * too few. */
+static uint64_t usual_step_ns(const struct step *list, uint32_t count)
 {
     bool has_many = count >= STEPS_MANY;
-    uint64_t *times = malloc(count * sizeof *times), ns = 0;
+    uint64_t *times = memory_new(count, sizeof *times), ns = 0;
     uint32_t whole = 0;
-    if (!times)
-        idle_note(d, GPUPROF_NO_MEMORY);
-    for (uint32_t i = has_many ? IDLE_EARLY_STEPS - 1 : 1; times && i < count; i++)
+    for (uint32_t i = has_many ? IDLE_EARLY_STEPS - 1 : 1; i < count; i++)
         if (!list[i].is_partial)
             times[whole++] = list[i].end_ns - list[i].begin_ns;
     if (whole >= STEPS_LEAST) {
@@ -60,14 +58,14 @@ static uint64_t usual_step_ns(struct idle *d, const struct step *list, uint32_t 
 }
 
 /* The end of the process's slow first steps; 0 if it has no steps. */
-static uint64_t first_steps_end(struct idle *d, uint32_t process)
+static uint64_t first_steps_end(const struct idle *d, uint32_t process)
 {
     const struct steps *steps = d->way.steps;
     uint32_t first = steps->firsts[process], count = steps->firsts[process + 1] - first;
     const struct step *list = count ? &steps->list[first] : NULL;
     if (!count || steps->kind == STEPS_GRAPH)
         return 0;
-    uint64_t usual_ns = usual_step_ns(d, list, count), end_ns = list->begin_ns;
+    uint64_t usual_ns = usual_step_ns(list, count), end_ns = list->begin_ns;
     for (uint32_t i = 0; usual_ns && i + 1 < IDLE_EARLY_STEPS && i < count &&
                          list[i].end_ns - list[i].begin_ns > SLOW_STEP * usual_ns;
          i++)
@@ -150,11 +148,7 @@ static bool is_start_up(const struct idle *d, const struct idle_row *row, uint64
 void idle_start_charge(struct idle *d)
 {
     struct idle_rows rows = d->rows;
-    uint64_t *ends_ns = calloc(d->walk->rec->count + 1u, sizeof *ends_ns);
-    if (!ends_ns) {
-        idle_note(d, GPUPROF_NO_MEMORY);
-        return;
-    }
+    uint64_t *ends_ns = memory_new(d->walk->rec->count + 1u, sizeof *ends_ns);
     for (uint32_t i = 0; i < d->walk->rec->count; i++)
         if (d->way.processes[i].early.count)
             ends_ns[i] = first_steps_end(d, i);
@@ -171,7 +165,7 @@ void idle_start_charge(struct idle *d)
             row.cause = IDLE_START_UP;
         }
         row.place.epoch = 0;
-        idle_note(d, idle_rows_join(&d->rows, &row));
+        idle_rows_join(&d->rows, &row);
     }
     idle_rows_release(&rows);
     free(ends_ns);

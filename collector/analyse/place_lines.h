@@ -37,7 +37,7 @@ void place_lines_find(struct place_lines *l, struct recording *rec, const char *
  * are known; NULL if neither. A function that serves many callers, such as a launch wrapper, is
  * shown with its caller if several call paths led to the line, or if the compiler inlined it. Then
  * "launch (train.c:4), called at train (train.c:17)" has the nearest enclosing line that
- * distinguishes the paths. The text is a view until the next call.
+ * distinguishes the paths. A view until the next call.
  */
 const char *place_line(struct place_lines *l, uint32_t process, uint32_t stack);
 

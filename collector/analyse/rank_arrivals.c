@@ -6,8 +6,8 @@
 
 #include "analyse/idle.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "error.h"
 #include "read/process.h"
 
 #define HISTOGRAM_ROWS_LEFT 16384
@@ -19,13 +19,12 @@ struct arrival_late {
     uint64_t count, ns;
 };
 
-int arrivals_init(struct arrivals *a, struct walk *walk)
+void arrivals_init(struct arrivals *a, struct walk *walk)
 {
     *a = (struct arrivals){.places = {.walk = walk, .has_all_texts = true},
                            .histogram_rows = HISTOGRAM_ROWS_LEFT,
                            .late_of.count_max = ARRIVAL_LATE_MAX};
-    a->kinds = calloc(ARRIVAL_KINDS_MAX, sizeof *a->kinds);
-    return a->kinds ? 0 : GPUPROF_NO_MEMORY;
+    a->kinds = memory_new(ARRIVAL_KINDS_MAX, sizeof *a->kinds);
 }
 
 void arrivals_release(struct arrivals *a)
@@ -45,75 +44,71 @@ void arrivals_release(struct arrivals *a)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-int arrivals_kind_named(struct arrivals *a, const char *name, size_t length, uint32_t *number)
+uint32_t arrivals_kind_named(struct arrivals *a, const char *name, size_t length)
 {
     uint32_t i = 0;
     while (i < a->kind_count &&
            (strlen(a->kinds[i]) != length || memcmp(a->kinds[i], name, length) != 0))
         i++;
-    *number = i < ARRIVAL_KINDS_MAX ? i : ARRIVAL_KINDS_MAX - 1;
-    if (i < a->kind_count || i == ARRIVAL_KINDS_MAX)
-        return 0;
-    a->kinds[i] = i == ARRIVAL_KINDS_MAX - 1 ? strdup("others") : strndup(name, length);
-    a->kind_count += a->kinds[i] != NULL;
-    return a->kinds[i] ? 0 : GPUPROF_NO_MEMORY;
+    if (i == ARRIVAL_KINDS_MAX)
+        return i - 1;
+    if (i == a->kind_count)
+        a->kinds[a->kind_count++] = i == ARRIVAL_KINDS_MAX - 1
+                                        ? memory_text("others")
+                                        : text_printf("%.*s", (int)length, name);
+    return i;
 }
 
 /* Takes "AllReduce" from ncclDevKernel_AllReduce_Sum_f32_RING_LL(...). */
-int arrivals_kind(struct arrivals *a, const struct kernel_name *name, uint32_t *number)
+uint32_t arrivals_kind(struct arrivals *a, const struct kernel_name *name)
 {
     const char *shown = name->shown, *end = shown + strcspn(shown, "(<");
     const char *line = memchr(shown, '_', (size_t)(end - shown)), *kind = line ? line + 1 : shown;
     size_t most = (size_t)(end - kind), length = strcspn(kind, "_(<");
-    return arrivals_kind_named(a, kind, length < most ? length : most, number);
+    return arrivals_kind_named(a, kind, length < most ? length : most);
 }
 
 /* ---- meetings -------------------------------------------------------------------------------- */
 
-/* Sets *number to the row's place + 1. When rows are full, all communicators of a kind share one.
- * Returns 0 or GPUPROF_NO_MEMORY. */
-static int arrivals_row_of(struct arrivals *a, uint64_t communicator, uint32_t kind, uint32_t job,
-                           uint32_t *number)
+/* The row. When rows are full, all communicators of a kind share one. */
+static struct arrival_row *arrivals_row_of(struct arrivals *a, uint64_t communicator, uint32_t kind,
+                                           uint32_t job)
 {
     struct key key = {communicator, kind, job};
     const struct arrival_row new = {
         .communicator = communicator, .kind = kind, .job = job, .device = UINT64_MAX};
     bool is_others = !communicator && job == JOB_NONE;
-    *number = KEY_MAP_ITEM(&a->row_of, key, a->rows, a->row_count,
-                           is_others ? UINT32_MAX : ARRIVAL_ROWS_MAX, &new);
-    return *number ? 0 : arrivals_row_of(a, 0, kind, JOB_NONE, number);
+    uint32_t number = KEY_MAP_ITEM(&a->row_of, key, a->rows, a->row_count,
+                                   is_others ? UINT32_MAX : ARRIVAL_ROWS_MAX, &new);
+    return number ? &a->rows[number - 1] : arrivals_row_of(a, 0, kind, JOB_NONE);
 }
 
-static int add_late(struct arrivals *a, uint32_t row, uint32_t device, uint32_t place, uint64_t ns)
+static void add_late(struct arrivals *a, uint32_t row, uint32_t device, uint32_t place, uint64_t ns)
 {
     const struct arrival_late new = {.row = row, .device = device, .place = place};
     uint32_t number = KEY_MAP_ITEM(&a->late_of, ((struct key){row, device, place}), a->late,
                                    a->late_count, ARRIVAL_LATE_MAX, &new);
     if (!number)
-        return 0;
+        return;
     a->late[number - 1].count++;
     a->late[number - 1].ns += ns;
-    return 0;
 }
 
-int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
+void arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
 {
     const uint64_t *known = m->last.numbers;
     uint64_t ns = m->last.begin_ns - m->first_ns;
-    uint32_t number;
-    int error =
-        arrivals_row_of(a, m->sequence->communicator, (uint32_t)known[KERNEL_KIND], job, &number);
-    if (error < 0)
-        return error;
-    struct arrival_row *row = &a->rows[number - 1];
+    struct arrival_row *row =
+        arrivals_row_of(a, m->sequence->communicator, (uint32_t)known[KERNEL_KIND], job);
     row->count++;
     row->ranks = (uint32_t)max_of(row->ranks, m->count);
     row->skew_ns += ns;
     row->max_ns = max_of(row->max_ns, ns);
-    error = histogram_add(&row->skews, ns, 1, &a->histogram_rows);
+    histogram_add(&row->skews, ns, 1, &a->histogram_rows);
     bool is_idle = known[KERNEL_IDLE_PLACE] && known[KERNEL_IDLE_NS] >= ns / 2;
     uint32_t place = (uint32_t)known[is_idle ? KERNEL_IDLE_PLACE : KERNEL_WORK_PLACE];
-    return error == 0 && ns ? add_late(a, number - 1, m->sequence->device, place, ns) : error;
+    if (ns)
+        add_late(a, (uint32_t)(row - a->rows), m->sequence->device, place, ns);
 }
 
 void arrivals_missed(struct arrivals *a, const struct span *kernel, enum rank_miss why)
@@ -283,26 +278,23 @@ static struct cell arrivals_print_title(const struct idle *d, const struct arriv
                        place ? arrivals_cause(place) : "");
 }
 
-int arrivals_late_text(const struct idle *d, const struct process *p, char **text)
+char *arrivals_late_text(const struct idle *d, const struct process *p)
 {
     char time[UNIT_TEXT_BYTES];
     const struct arrival_row *most = NULL;
-    *text = NULL;
     for (uint32_t i = 0; i < d->arrivals.row_count; i++) {
         const struct arrival_row *row = &d->arrivals.rows[i];
         if (row->process == p && (!most || row->late_ns > most->late_ns))
             most = row;
     }
     if (!most)
-        return 0;
-    const struct work_place *place = most->at;
-    bool is_placed = place && place->text;
-    *text = text_printf("%s of %u, last %llu time%s, %s behind%s%s%s",
-                        d->arrivals.kinds[most->kind], most->ranks,
-                        (unsigned long long)most->late_count, most->late_count == 1 ? "" : "s",
-                        time_text(time, most->late_ns / most->late_count), is_placed ? ", " : "",
-                        is_placed ? idle_at(place->text) : "", is_placed ? place->text : "");
-    return *text ? 0 : GPUPROF_NO_MEMORY;
+        return NULL;
+    const char *place = most->at ? most->at->text : NULL;
+    return text_printf("%s of %u, last %llu time%s, %s behind%s%s%s", d->arrivals.kinds[most->kind],
+                       most->ranks, (unsigned long long)most->late_count,
+                       most->late_count == 1 ? "" : "s",
+                       time_text(time, most->late_ns / most->late_count), place ? ", " : "",
+                       place ? idle_at(place) : "", place ? place : "");
 }
 
 static void arrivals_print_fill(const struct table *t, uint32_t index, struct cell *cells)

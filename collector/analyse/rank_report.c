@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "rank.h"
 #include "read/process.h"
 
@@ -16,24 +16,16 @@ static int rank_report_compare(const void *left, const void *right)
     return ORDER(a->job, b->job) ?: ORDER(a->rank, b->rank) ?: ORDER(a->index, b->index);
 }
 
-int rank_report_init(struct rank_report *r, const struct recording *rec, const struct steps *steps)
+void rank_report_make(struct rank_report *r, const struct recording *rec, const struct steps *steps,
+                      const struct idle *idle)
 {
-    struct rank_row *rows = calloc(rec->count + 1u, sizeof *rows);
-    *r = (struct rank_report){.rows = rows};
-    if (!rows)
-        return GPUPROF_NO_MEMORY;
+    struct rank_row *rows = memory_new(rec->count + 1u, sizeof *rows);
+    *r = (struct rank_report){.rows = rows, .left_out = rec->left_out_ranks};
     for (uint32_t i = 0; steps && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
         rows[step->process->index].steps += !step->is_partial;
         rows[step->process->index].step_ns += step->is_partial ? 0 : step->end_ns - step->begin_ns;
     }
-    return 0;
-}
-
-void rank_report_make(struct rank_report *r, const struct recording *rec, const struct idle *idle)
-{
-    struct rank_row *rows = r->rows;
-    r->left_out = rec->left_out_ranks;
     for (uint32_t i = 0; idle && i < idle->device_count; i++) {
         struct rank_row *row = &rows[idle->devices[i].process->index];
         idle_device_add(&row->all, &idle->devices[i]);

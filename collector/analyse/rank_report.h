@@ -24,12 +24,10 @@ struct rank_report {
     uint32_t left_out;            /* ranks outside the selection */
 };
 
-/* Makes a row for each process, by its index, with its complete steps; `steps` may be NULL. 0 or
- * GPUPROF_NO_MEMORY; call rank_report_release in both cases. */
-int rank_report_init(struct rank_report *r, const struct recording *rec, const struct steps *steps);
-
-/* Completes the rows and drops processes without a rank. `idle`, finished, may be NULL. */
-void rank_report_make(struct rank_report *r, const struct recording *rec, const struct idle *idle);
+/* Makes the rows of processes with a rank, with their whole steps. `steps` and `idle`, finished,
+ * may be NULL. */
+void rank_report_make(struct rank_report *r, const struct recording *rec, const struct steps *steps,
+                      const struct idle *idle);
 void rank_report_release(struct rank_report *r);
 
 /* The table's state is a struct rank_report. */

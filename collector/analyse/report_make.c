@@ -92,12 +92,14 @@ static int begin_idle(struct report *r)
 {
     const struct steps *steps = r->marks ? r->marks : r->request.found;
     report_hear(r, idle_consumer(r->idle));
-    return idle_init(r->idle, &r->walk, r->request.use == USE_PARTS ? NULL : steps);
+    idle_init(r->idle, &r->walk, r->request.use == USE_PARTS ? NULL : steps);
+    return 0;
 }
 
 static int end_idle(struct report *r)
 {
-    return idle_finish(r->idle);
+    idle_finish(r->idle);
+    return 0;
 }
 
 ANALYSIS_FREES(release_idle, idle_release(r->idle))
@@ -142,10 +144,8 @@ const struct analysis cost_analysis = {.uses = USE_PARTS, .end = end_cost, .rele
 
 static int end_ranks(struct report *r)
 {
-    int error = rank_report_init(&r->ranks, r->rec, r->program_steps);
-    if (error == 0 && !r->request.is_part) /* a part's rows stay by process */
-        rank_report_make(&r->ranks, r->rec, r->idle);
-    return error;
+    rank_report_make(&r->ranks, r->rec, r->program_steps, r->idle);
+    return 0;
 }
 
 ANALYSIS_FREES(release_ranks, rank_report_release(&r->ranks))

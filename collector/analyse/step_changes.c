@@ -60,16 +60,15 @@ static void settle_awaited(struct awaited *s, struct process *const *processes, 
 }
 
 /* Adds a device's waits; steps and waits are in time order. */
-static int take_device_waits(const struct steps *steps, struct idle *idle, uint32_t device,
-                             struct awaited *sums)
+static void take_device_waits(const struct steps *steps, struct idle *idle, uint32_t device,
+                              struct awaited *sums)
 {
     struct process *const *processes = steps->walk->rec->processes;
     uint32_t process = idle->devices[device].process->index;
     uint32_t at = steps->firsts[process], end = steps->firsts[process + 1];
     uint64_t place = 0;
     struct idle_wait wait;
-    int more = 1;
-    while (at < end && (more = idle_wait_at(idle, device, place, &wait)) > 0) {
+    while (at < end && idle_wait_at(idle, device, place, &wait)) {
         const struct step *step = &steps->list[at];
         add_awaited(sums, step, &wait);
         if (wait.end_ns <= step->end_ns)
@@ -79,30 +78,29 @@ static int take_device_waits(const struct steps *steps, struct idle *idle, uint3
     }
     if (at < end)
         settle_awaited(sums, processes, &steps->list[at]);
-    return more < 0 ? more : 0;
 }
 
-int step_waits_find(struct steps *steps, struct idle *idle)
+void step_waits_find(struct steps *steps, struct idle *idle)
 {
     steps->has_waits = steps->count && idle && idle->waits.count;
     if (!steps->has_waits)
-        return 0;
+        return;
     uint32_t count = steps->walk->rec->count;
     struct awaited sums = {.ns = memory_new(count, sizeof *sums.ns),
                            .waited = memory_new(count, sizeof *sums.waited)};
-    int error = 0;
-    for (uint32_t i = 0; i < idle->device_count && error == 0; i++)
-        error = take_device_waits(steps, idle, i, &sums);
+    for (uint32_t i = 0; i < idle->device_count; i++)
+        take_device_waits(steps, idle, i, &sums);
     free(sums.ns);
     free(sums.waited);
-    return error;
 }
 
 static int end_piece(struct report *r)
 {
     if (r->marks && r->selection)
         selection_keep_steps(r->selection, r->marks);
-    return r->marks ? step_waits_find(r->marks, r->idle) : 0;
+    if (r->marks)
+        step_waits_find(r->marks, r->idle);
+    return 0;
 }
 
 const struct analysis piece_analysis = {.end = end_piece};

@@ -103,7 +103,7 @@ void step_differences_list(struct step_differences *d);
 #define STEP_WAIT_NS 1000u /* shorter waits stay out of the text: clocks agree no better */
 
 /* Finds which process each step waited for. `idle`, finished, may be NULL. 0 or an error. */
-int step_waits_find(struct steps *steps, struct idle *idle);
+void step_waits_find(struct steps *steps, struct idle *idle);
 
 /* True if `step` was within a hundredth as long as the one that it waited for. Reports then name
  * that one, which waited less itself. */

@@ -45,8 +45,8 @@ const char *const did_words[DID_KINDS] = {
     [DID_UNKNOWN] = "unknown",
 };
 
-int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_fn *horizon,
-                      void *context)
+void thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_fn *horizon,
+                       void *context)
 {
     const struct recording *rec = walk->rec;
     *h = (struct thread_times){.walk = walk, .horizon = horizon, .context = context};
@@ -57,7 +57,6 @@ int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_
     h->stops = memory_new(rec->count + 1u, sizeof *h->stops);
     h->is_known = memory_new(rec->count + 1u, sizeof *h->is_known);
     h->busy_ns = memory_new(rec->count + 1u, sizeof *h->busy_ns);
-    return 0;
 }
 
 void thread_times_release(struct thread_times *h)
@@ -230,24 +229,24 @@ static void name_call(struct thread_times *h, const struct event *e, struct thre
     span->word = (uintptr_t)word;
 }
 
-int thread_times_take(struct thread_times *h, const struct slice *s)
+void thread_times_take(struct thread_times *h, const struct slice *s)
 {
     static const char *const generations[] = {"generation 0", "generation 1", "generation 2"};
     const struct event *e = &s->event;
     const struct record *r = e->record;
     struct thread_span span = {.begin_ns = e->begin_ns, .end_ns = e->end_ns, .stack = r->stack_id};
     switch (r->type) {
-    case RECORD_SAMPLE: thread_time_take_sample(h, s); return 0;
-    case RECORD_SILENCE: take_silence(h, e); return 0;
+    case RECORD_SAMPLE: thread_time_take_sample(h, s); return;
+    case RECORD_SILENCE: take_silence(h, e); return;
     case RECORD_HOST_COUNTERS:
         span = (struct thread_span){.did = DID_THROTTLED};
         if (host_stop(s, &span.begin_ns, &span.end_ns, &span.ns))
             thread_time_add(h, e->process, &h->stops[e->process->index], &span);
-        return 0;
+        return;
     case RECORD_OS_CALL: name_call(h, e, &span); break;
     case RECORD_GIL:
         if (r->code != GIL_WAITED && r->code != GIL_STOPPED)
-            return 0;
+            return;
         span.did = DID_STOPPED;
         if (r->code == GIL_STOPPED)
             break;
@@ -261,10 +260,9 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
         span.word_kind = IDLE_WORD_OURS;
         span.word = (uintptr_t)(r->code < 3 ? generations[r->code] : "all generations");
         break;
-    default: return 0;
+    default: return;
     }
     thread_time_add(h, e->process, &h->threads[e->thread->index], &span);
-    return 0;
 }
 
 /* ---- what a thread did ----------------------------------------------------------------------- */

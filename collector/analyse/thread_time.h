@@ -99,13 +99,13 @@ struct thread_times {
     void *context; /* of `horizon` */
 };
 
-/* `walk` must outlive `h`. Returns 0. */
-int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_fn *horizon,
-                      void *context);
+/* `walk` must outlive `h`. */
+void thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_fn *horizon,
+                       void *context);
 void thread_times_release(struct thread_times *h);
 
-/* Takes a slice, in time order; ignores other records. Returns 0. */
-int thread_times_take(struct thread_times *h, const struct slice *s);
+/* Takes a slice, in time order; ignores other records. */
+void thread_times_take(struct thread_times *h, const struct slice *s);
 
 /* True if the process has such records. Other processes have no parts. */
 static inline bool thread_times_has(const struct thread_times *h, uint32_t process)

@@ -136,7 +136,7 @@ static void put_device_time(struct export_writer *w, uint32_t number)
     struct idle *idle = w->scope.report->idle;
     struct idle_wait wait;
     put_GPU_TIME(w, &idle->devices[number]);
-    for (uint64_t i = 0; idle_wait_at(idle, number, i, &wait) == 1; i++)
+    for (uint64_t i = 0; idle_wait_at(idle, number, i, &wait); i++)
         put_RANK_WAITS(w, &idle->devices[number], &wait);
 }
 

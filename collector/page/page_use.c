@@ -108,20 +108,24 @@ static void take_waits(struct page_use *u, struct page_device *device)
 {
     struct idle *idle = u->idle;
     uint32_t place = 0;
-    uint64_t ns;
+    uint64_t next = 0;
+    struct idle_wait wait;
     while (idle && place < idle->device_count &&
            (idle->devices[place].process != device->process ||
             idle->devices[place].device != device->device))
         place++;
     if (!idle || place == idle->device_count)
         return;
-    struct idle_device *of = &idle->devices[place];
+    const struct idle_device *of = &idle->devices[place];
     device->run_ns = of->end_ns - of->begin_ns - of->causes[IDLE_START_UP] - of->stopped_ns;
-    idle_waited_begin(of);
     for (uint64_t i = 0; i < u->spans; i++) {
-        uint64_t *all_ns = &device->ns[USE_COMMUNICATION][i];
-        uint64_t at_ns = u->begin_ns + i * u->bucket_ns;
-        idle_waited(idle, place, at_ns, at_ns + u->bucket_ns, &ns);
+        uint64_t *all_ns = &device->ns[USE_COMMUNICATION][i], ns = 0;
+        uint64_t at_ns = u->begin_ns + i * u->bucket_ns, end_ns = at_ns + u->bucket_ns;
+        for (; idle_wait_at(idle, place, next, &wait); next++) {
+            ns += overlap_ns(wait.begin_ns, wait.end_ns, at_ns, end_ns);
+            if (wait.end_ns > end_ns)
+                break;
+        }
         device->ns[USE_WAITS][i] = min_of(ns, *all_ns);
         *all_ns -= device->ns[USE_WAITS][i];
     }

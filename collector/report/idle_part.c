@@ -14,7 +14,7 @@
 #include "analyse/rank_report.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "report/part_report.h"
 
 /* A device with what is needed to sort it. */
@@ -90,23 +90,21 @@ static int add_devices(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
     struct carried_device row = {0};
-    int error = 0;
-    for (; error == 0 && part_get_row(p, device_fields, &row); row = (struct carried_device){0}) {
+    for (; part_get_row(p, device_fields, &row); row = (struct carried_device){0}) {
         const struct idle_device *device = &row.device;
         p->has_failed |= d->device_count == IDLE_DEVICES_MAX || device->end_ns < device->begin_ns ||
                          device->idle_ns > device->end_ns - device->begin_ns ||
                          device->causes[IDLE_START_UP] > device->idle_ns;
         if (p->has_failed)
             return 0;
-        if (ARRAY_PUSH(p->devices, p->device_count, NULL) < 0 ||
-            ARRAY_PUSH(d->devices, d->device_count, device) < 0)
-            return GPUPROF_NO_MEMORY;
+        ARRAY_PUSH(p->devices, p->device_count, NULL);
+        ARRAY_PUSH(d->devices, d->device_count, device);
         row.known.process = device->process->index;
         row.known.limits.device = device->device;
         if (row.known.name[0] || row.known.uuid_high || row.known.uuid_low)
-            error = survey_add_device(&d->walk->survey, &row.known);
+            survey_add_device(&d->walk->survey, &row.known);
     }
-    return error;
+    return 0;
 }
 
 /* Orders devices as one walk meets them: by their first work, then by process. */
@@ -121,13 +119,9 @@ static int compare_placed(const void *left, const void *right)
 static int order_devices(struct combination *c)
 {
     struct idle *d = c->report.idle;
-    struct placed *list = calloc(d->device_count + 1u, sizeof *list);
+    struct placed *list = memory_new(d->device_count + 1u, sizeof *list);
     uint32_t at = 0;
-    d->tracks = calloc(d->device_count + 1u, sizeof *d->tracks);
-    if (!list || !d->tracks) {
-        free(list);
-        return GPUPROF_NO_MEMORY;
-    }
+    d->tracks = memory_new(d->device_count + 1u, sizeof *d->tracks);
     for (uint32_t of = 0; of < c->part_count; of++)
         for (uint32_t i = 0; i < c->parts[of].device_count; i++, at++)
             list[at] = (struct placed){d->devices[at], &c->parts[of].devices[i], at};
@@ -180,49 +174,41 @@ static int idle_part_put(struct report *r, struct part *p)
     return error;
 }
 
-static int add_kinds(struct part *p, struct arrivals *to, struct rank_numbers *n)
+static void add_kinds(struct part *p, struct arrivals *to, struct rank_numbers *n)
 {
     const char *text;
-    int error = 0;
-    while (error == 0 && part_get_text(p, &text)) {
-        uint32_t number = 0;
-        text = text ? text : "";
-        error = arrivals_kind_named(to, text, strlen(text), &number);
-        error = error == 0 ? ARRAY_PUSH(n->kinds, n->kind_count, &number) : error;
+    while (part_get_text(p, &text)) {
+        uint32_t number = arrivals_kind_named(to, text ? text : "", text ? strlen(text) : 0);
+        ARRAY_PUSH(n->kinds, n->kind_count, &number);
     }
-    return error;
 }
 
 /* Makes a place for each text of the part. The list has one more item, since places count from
  * 1. */
-static int add_places(struct part *p, struct work_places *to, struct rank_numbers *n)
+static void add_places(struct part *p, struct work_places *to, struct rank_numbers *n)
 {
-    struct work_place row = {0};
-    int error = ARRAY_PUSH(n->places, n->place_count, NULL);
-    for (; error == 0 && part_get_row(p, place_fields, &row); row = (struct work_place){0}) {
-        uint32_t number = 0;
+    ARRAY_PUSH(n->places, n->place_count, NULL);
+    for (struct work_place row = {0}; part_get_row(p, place_fields, &row);
+         row = (struct work_place){0}) {
         row.place = idle_text(row.text);
         row.text = NULL;
-        error = work_places_number(to, &row, &number);
-        error = error == 0 ? ARRAY_PUSH(n->places, n->place_count, &number) : error;
+        uint32_t number = work_places_number(to, &row);
+        ARRAY_PUSH(n->places, n->place_count, &number);
     }
-    return error;
 }
 
 /* Adds the rows. All rows of a device are in one part, in order. */
-static int add_rows(struct part *p, struct idle *d)
+static void add_rows(struct part *p, struct idle *d)
 {
     struct idle_row row = {0};
-    int error = 0;
-    for (; error == 0 && part_get_row(p, row_fields, &row); row = (struct idle_row){0}) {
+    for (; part_get_row(p, row_fields, &row); row = (struct idle_row){0}) {
         row.place.word = (uintptr_t)row.text; /* no other row has it */
         row.place.kind = IDLE_WORD_OURS;
         row.place.function = row.thread = IDLE_NONE;
         row.process = d->devices[row.device].process->index;
         p->has_more |= d->rows.count >= IDLE_ROWS_MAX;
-        error = idle_rows_add_sum(&d->rows, &row);
-        struct idle_row *to = error == 0 ? &d->rows.list[d->rows.count - 1] : NULL;
-        if (to && to->place.word == row.place.word) {
+        struct idle_row *to = idle_rows_add_sum(&d->rows, &row);
+        if (to->place.word == row.place.word) {
             to->text = row.text;
             to->where = row.where;
             to->tid = row.tid;
@@ -234,7 +220,6 @@ static int add_rows(struct part *p, struct idle *d)
     }
     free(row.text);
     free(row.where);
-    return error;
 }
 
 static struct rank_spans get_spans(struct part *p, struct rank_numbers *n)
@@ -245,34 +230,32 @@ static struct rank_spans get_spans(struct part *p, struct rank_numbers *n)
     return s;
 }
 
-static int add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_numbers *n)
+static void add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_numbers *n)
 {
-    struct rank_sequence s = {0};
-    int error = 0;
-    for (; error == 0 && part_get_row(p, sequence_fields, &s); s = (struct rank_sequence){0}) {
-        uint32_t place = 0;
+    for (struct rank_sequence s = {0}; part_get_row(p, sequence_fields, &s);
+         s = (struct rank_sequence){0}) {
         s.kernels = get_spans(p, n);
         p->has_failed |= !n->kind_count; /* each kernel has a kind */
         if (p->has_failed)
-            return 0;
-        error = idle_ranks_sequence(ranks, s.device, s.communicator, s.name,
-                                    s.communicator ? s.communicator : (uintptr_t)s.name, &place);
+            return;
+        uint32_t place = idle_ranks_sequence(ranks, s.device, s.communicator, s.name,
+                                             s.communicator ? s.communicator : (uintptr_t)s.name);
         if (place)
             ranks->list[place - 1] = s;
     }
-    return error;
 }
 
 static int idle_part_add(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
     struct rank_numbers *n = &c->numbers[p->index];
-    int error = add_kinds(p, &d->arrivals, n) ?:
-                add_places(p, &d->arrivals.places, n) ?:
-                add_rows(p, d) ?: add_sequences(p, &d->ranks, n);
-    for (uint32_t i = 0; i < p->device_count && error == 0 && !p->has_failed; i++)
+    add_kinds(p, &d->arrivals, n);
+    add_places(p, &d->arrivals.places, n);
+    add_rows(p, d);
+    add_sequences(p, &d->ranks, n);
+    for (uint32_t i = 0; i < p->device_count && !p->has_failed; i++)
         d->tracks[p->devices[i]].alone = get_spans(p, n);
-    return error;
+    return 0;
 }
 
 static int idle_part_end(struct combination *c)
@@ -281,7 +264,8 @@ static int idle_part_end(struct combination *c)
         idle_waits_charge(c->report.idle);
     for (uint32_t i = 0; i < c->part_count; i++)
         c->parts[i].has_failed |= c->numbers[i].has_failed;
-    return idle_finish(c->report.idle);
+    idle_finish(c->report.idle);
+    return 0;
 }
 
 const struct part_section idle_part = {idle_part_put, idle_part_add, idle_part_end};
@@ -334,12 +318,10 @@ static int finding_part_add(struct combination *c, struct part *p)
 
 static int finding_part_end(struct combination *c)
 {
-    int error = findings_finish(c->report.findings, &c->report.hang, SYMBOLS_OFF);
-    if (error == 0)
-        error = step_waits_find(c->report.marks, c->report.idle);
-    if (error == 0)
-        rank_report_make(&c->report.ranks, &c->rec, c->report.idle);
-    return error;
+    findings_finish(c->report.findings, &c->report.hang, SYMBOLS_OFF);
+    step_waits_find(c->report.marks, c->report.idle);
+    rank_report_make(&c->report.ranks, &c->rec, c->report.marks, c->report.idle);
+    return 0;
 }
 
 const struct part_section finding_part = {finding_part_put, finding_part_add, finding_part_end};
