@@ -6,7 +6,7 @@
  * As in nsys' exports, times are ns since the session's start, the first event of all recordings. A
  * thread is its machine, pid and tid in one number. Correlation ids are unique across processes, so
  * tables join by them alone.
- * Memory: the database's; StringIds' texts (bounded by packet.h) and 64 bytes each; with host
+ * Memory: the database's; StringIds' texts (bounded by kernel_names.h) and 64 bytes each; with host
  * stacks a call tree (call_tree.h) and 72 to 136 bytes per distinct frame and
  * stack.
  */
@@ -27,7 +27,6 @@
 #include "record/losses.h"
 #include "resolve/call_tree.h"
 #include "resolve/host_facts.h"
-#include "trace/packet.h"
 
 /* ---- sql_base.c ---- */
 
@@ -117,7 +116,7 @@ struct export_writer {
     struct walk *walk;
     struct export_scope scope;
     struct sql_base *base;
-    struct text_numbers texts; /* numbers in StringIds */
+    struct kernel_names texts; /* numbers in StringIds */
     uint64_t text_count;       /* rows there without such a number */
     struct key_map text_ids;   /* (permanent text or frame, part of it) -> number in StringIds */
     struct key_map reported;   /* (process, domain, category + 1) with written names */

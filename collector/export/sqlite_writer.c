@@ -17,12 +17,11 @@ enum { PART_INPUTS = KERNEL_RAW + 1, PART_FUNCTION, PART_SYMBOL, PART_MODULE };
 
 struct sql_value sqlite_text(struct export_writer *w, const char *text, size_t bytes)
 {
-    bool is_new;
-    uint64_t number = text_number(&w->texts, text, bytes, &is_new);
-    if (number && !is_new)
+    uint32_t before = w->texts.count;
+    const struct kernel_name *known = kernel_name_intern(&w->texts, text, bytes);
+    uint64_t number = known ? known->number : KERNEL_NAMES_MAX + ++w->text_count;
+    if (known && w->texts.count == before)
         return sql_integer(number);
-    if (!number)
-        number = TEXT_NUMBERS_MAX + ++w->text_count;
     put_STRINGS(w, number, text, bytes);
     return sql_integer(number);
 }
@@ -316,7 +315,7 @@ static void sqlite_take(struct export_writer *w, const struct slice *s)
 
 static void sqlite_free(struct export_writer *w)
 {
-    text_numbers_release(&w->texts);
+    kernel_names_release(&w->texts);
     key_map_release(&w->text_ids);
     key_map_release(&w->reported);
     key_map_release(&w->chains);
@@ -332,6 +331,7 @@ static struct export_writer *sqlite_create(struct output *out, struct walk *walk
     struct export_writer *w = memory_new(1, sizeof *w);
     w->walk = walk;
     w->scope = *scope;
+    w->texts = (struct kernel_names){.plain = true, .text_max = STRING_TABLE_BYTES};
     w->base = sql_base_create(out);
     sqlite_head(w);
     return w;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flame/flame.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/next_words.h"
 #include "base/text.h"
-#include "error.h"
 #include "read/process.h"
 #include "read/recording.h"
 #include "resolve/missing_reason.h"
@@ -66,31 +68,33 @@ static uint64_t flame_value(enum flame_weight weight, const struct stack_cost *c
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-struct sorted_node {
-    uint32_t parent;
-    uint32_t node;
-};
-
-static int compare_nodes(const void *left, const void *right, void *tree)
+static uint32_t parent_of(const struct call_tree *tree, uint32_t node)
 {
-    const struct sorted_node *a = left;
-    const struct sorted_node *b = right;
-    return ORDER(a->parent, b->parent)
-               ?: strcmp(call_tree_frame(tree, a->node)->label,
-                         call_tree_frame(tree, b->node)->label)
-               ?: ORDER(a->node, b->node);
+    return call_tree_node(tree, node)->parent;
 }
 
-int flame_arrange(struct flame *f)
+static int compare_siblings(const void *left, const void *right, void *tree)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return ORDER(parent_of(tree, a), parent_of(tree, b))
+               ?: strcmp(call_tree_frame(tree, a)->label, call_tree_frame(tree, b)->label)
+               ?: ORDER(a, b);
+}
+
+static int compare_left(const void *left, const void *right, void *nodes)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    const struct flame_node *list = nodes;
+    return ORDER(list[a].left, list[b].left) ?: ORDER(a, b);
+}
+
+void flame_arrange(struct flame *f)
 {
     const struct call_tree *tree = f->tree;
     struct flame_node *nodes = f->nodes;
-    struct sorted_node *sorted = calloc(tree->count + 1u, sizeof *sorted);
-    uint32_t count = 0;
-    if (!sorted)
-        return GPUPROF_NO_MEMORY;
+    f->order = memory_new(tree->count + 1u, sizeof *f->order);
     for (uint32_t n = tree->count; n > 0; n--) { /* parents have smaller numbers */
-        struct flame_node *node = &nodes[n], *parent = &nodes[call_tree_node(tree, n)->parent];
+        struct flame_node *node = &nodes[n], *parent = &nodes[parent_of(tree, n)];
         for (unsigned side = 0; side < FLAME_SIDES; side++) {
             node->total[side] += node->own[side];
             parent->total[side] += node->total[side];
@@ -98,32 +102,16 @@ int flame_arrange(struct flame *f)
         node->width += node->own[node->own[FLAME_NOW] > node->own[FLAME_BEFORE]];
         parent->width += node->width;
         if (node->width)
-            sorted[count++] = (struct sorted_node){call_tree_node(tree, n)->parent, n};
+            f->order[f->count++] = n;
     }
-    if (count)
-        qsort_r(sorted, count, sizeof *sorted, compare_nodes, (void *)tree);
-    for (uint32_t i = 0; i < count; i++) { /* parents come first */
-        const struct sorted_node *s = &sorted[i];
-        bool is_first = !i || s[-1].parent != s->parent;
-        nodes[s->node].left =
-            is_first ? nodes[s->parent].left : nodes[s[-1].node].left + nodes[s[-1].node].width;
+    qsort_r(f->order, f->count, sizeof *f->order, compare_siblings, (void *)tree);
+    for (uint32_t i = 0; i < f->count; i++) { /* parents come first */
+        uint32_t parent = parent_of(tree, f->order[i]);
+        const struct flame_node *before = i ? &nodes[f->order[i - 1]] : NULL;
+        bool is_first = !i || parent_of(tree, f->order[i - 1]) != parent;
+        nodes[f->order[i]].left = is_first ? nodes[parent].left : before->left + before->width;
     }
-    for (uint32_t i = count; i > 0; i--) {
-        const struct sorted_node *s = &sorted[i - 1];
-        nodes[s->node].sibling = nodes[s->parent].first_child;
-        nodes[s->parent].first_child = s->node;
-    }
-    free(sorted);
-    return 0;
-}
-
-uint32_t flame_next(const struct flame *f, uint32_t from)
-{
-    if (f->nodes[from].first_child)
-        return f->nodes[from].first_child;
-    while (from && !f->nodes[from].sibling)
-        from = call_tree_node(f->tree, from)->parent;
-    return from ? f->nodes[from].sibling : 0;
+    qsort_r(f->order, f->count, sizeof *f->order, compare_left, nodes);
 }
 
 static void make_note(struct flame *f, const struct stack_cost *without)
@@ -152,27 +140,21 @@ static void make_title(struct flame *f, const struct recording *rec)
              flame_value_text(f->weight, value, f->nodes[0].total[FLAME_NOW]));
 }
 
-int flame_make(struct flame *f, struct stack_costs *costs, enum flame_weight weight,
-               const char *symbol_folder)
+void flame_make(struct flame *f, struct stack_costs *costs, enum flame_weight weight,
+                const char *symbol_folder)
 {
-    int error = stack_costs_finish(costs, symbol_folder);
-    if (error == 0)
-        error = stack_costs_show_stackless(costs);
-    if (error < 0)
-        return error;
+    stack_costs_finish(costs, symbol_folder);
+    stack_costs_show_stackless(costs);
     const struct stack_cost without = stack_costs_without(costs);
     *f = (struct flame){.costs = costs, .tree = &costs->tree, .weight = weight};
-    f->nodes = calloc(costs->tree.count + 1u, sizeof *f->nodes);
-    for (uint32_t n = costs->tree.count; f->nodes && n > 0; n--) {
+    f->nodes = memory_new(costs->tree.count + 1u, sizeof *f->nodes);
+    for (uint32_t n = costs->tree.count; n > 0; n--) {
         struct stack_cost cost = stack_cost_of(costs, n);
         f->nodes[n].own[FLAME_NOW] = flame_value(weight, &cost);
     }
-    error = f->nodes ? flame_arrange(f) : GPUPROF_NO_MEMORY;
-    if (error == 0) {
-        make_title(f, costs->rec);
-        make_note(f, &without);
-    }
-    return error;
+    flame_arrange(f);
+    make_title(f, costs->rec);
+    make_note(f, &without);
 }
 
 /* ---- what is missing ------------------------------------------------------------------------- */
@@ -183,7 +165,7 @@ static void say_missing_reasons(const struct recording *rec, const char *key, co
     unsigned count = missing_reasons_find(rec, key, found);
     for (unsigned i = 0; i < count; i++) {
         char *text = missing_reason_text(&found[i], rec, what);
-        message("flame: %s", text ? text : "?");
+        message("flame: %s", text);
         free(text);
     }
 }
@@ -209,8 +191,7 @@ void flame_say(const struct flame *f, const char *command)
     next_words_init(&words, command, NULL, 0);
     recorded_program(rec, &words);
     char *next = next_line(&words, info->command);
-    message("flame: %s: no event has a stack with %s; to record it: %s", what, info->text,
-            next ? next : info->command);
+    message("flame: %s: no event has a stack with %s; to record it: %s", what, info->text, next);
     free(next);
     next_words_release(&words);
 }
@@ -228,17 +209,15 @@ static void put_label(struct output *out, const char *label)
 
 /* The input of flame graph tools: "outermost;...;innermost NUMBER" per line; of a comparison,
  * numbers before and now. */
-int flame_write_folded(const struct flame *f, struct output *out)
+void flame_write_folded(const struct flame *f, struct output *out)
 {
-    uint32_t *path = calloc(f->tree->count + 1u, sizeof *path);
-    if (!path)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t n = flame_next(f, 0); n && !out->error; n = flame_next(f, n)) {
-        const uint64_t *own = f->nodes[n].own;
+    uint32_t *path = memory_new(f->tree->count + 1u, sizeof *path);
+    for (uint32_t i = 0; i < f->count && !out->error; i++) {
+        const uint64_t *own = f->nodes[f->order[i]].own;
         uint32_t count = 0;
         if (!own[FLAME_BEFORE] && !own[FLAME_NOW])
             continue;
-        for (uint32_t at = n; at; at = call_tree_node(f->tree, at)->parent)
+        for (uint32_t at = f->order[i]; at; at = parent_of(f->tree, at))
             path[count++] = at;
         for (; count; count--) {
             put_label(out, call_tree_frame(f->tree, path[count - 1])->label);
@@ -249,5 +228,82 @@ int flame_write_folded(const struct flame *f, struct output *out)
         output_print(out, " %llu\n", (unsigned long long)own[FLAME_NOW]);
     }
     free(path);
-    return 0;
+}
+
+/* ---- speedscope ------------------------------------------------------------------------------ */
+
+#define SCHEMA "https://www.speedscope.app/file-format-schema.json"
+
+static void put_frames(const struct flame *f, FILE *out)
+{
+    for (uint32_t i = 1; i <= f->tree->frames.count; i++) {
+        const struct shown_frame *frame = shown_frame_of(&f->tree->frames, i);
+        json_printf(out, i > 1 ? ",\n{\"name\":%s" : "\n{\"name\":%s", frame->label);
+        if (frame->file)
+            json_printf(out, ",\"file\":%s", frame->file->shown);
+        if (frame->file && frame->name && frame->line)
+            fprintf(out, ",\"line\":%" PRIu64, frame->line);
+        fputs("}", out);
+    }
+}
+
+static void put_stack(const struct flame *f, FILE *out, uint32_t root, uint32_t node, uint32_t *way)
+{
+    uint32_t count = 0;
+    for (uint32_t at = node; at != root; at = parent_of(f->tree, at))
+        way[count++] = call_tree_node(f->tree, at)->frame;
+    for (; count; count--)
+        fprintf(out, count > 1 ? "%u," : "%u", way[count - 1] - 1);
+}
+
+/* Writes the profile of a root and the nodes below it, some of which have a number of their own. */
+static void put_profile(const struct flame *f, FILE *out, const uint32_t *nodes, uint32_t count,
+                        uint32_t *way)
+{
+    const char *between = "\n[";
+    json_printf(
+        out,
+        "{\"type\":\"sampled\",\"name\":%s,\"unit\":%s,\"startValue\":0,\"endValue\":%" PRIu64
+        ",\"samples\":[",
+        call_tree_frame(f->tree, *nodes)->label, flame_weights[f->weight].unit,
+        f->nodes[*nodes].total[FLAME_NOW]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!f->nodes[nodes[i]].own[FLAME_NOW])
+            continue;
+        fputs(between, out);
+        put_stack(f, out, *nodes, nodes[i], way);
+        between = "],\n[";
+    }
+    fputs("]],\"weights\":", out);
+    between = "[";
+    for (uint32_t i = 0; i < count; i++) {
+        if (!f->nodes[nodes[i]].own[FLAME_NOW])
+            continue;
+        fprintf(out, "%s%" PRIu64, between, f->nodes[nodes[i]].own[FLAME_NOW]);
+        between = ",";
+    }
+    fputs("]}", out);
+}
+
+/* A sampled profile per process, with a sample per stack weighted by its number. */
+void flame_write_speedscope(const struct flame *f, struct output *output)
+{
+    FILE *out = output->stream;
+    char text[2 * FLAME_TEXT_BYTES];
+    uint32_t *way = memory_new(f->tree->count + 1u, sizeof *way);
+    snprintf(text, sizeof text, "%s (%s)", flame_weights[f->weight].text, f->note);
+    json_printf(out,
+                "{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"gpuprof@" GPUPROF_RELEASE
+                "\",\n\"name\":%s,\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[",
+                text);
+    put_frames(f, out);
+    fputs("]},\n\"profiles\":[", out);
+    for (uint32_t i = 0, end; i < f->count; i = end) {
+        for (end = i + 1; end < f->count && parent_of(f->tree, f->order[end]);)
+            end++;
+        fputs(i ? ",\n" : "\n", out);
+        put_profile(f, out, f->order + i, end - i, way);
+    }
+    fputs("]}\n", out);
+    free(way);
 }

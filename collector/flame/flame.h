@@ -47,10 +47,8 @@ enum flame_side { FLAME_BEFORE, FLAME_NOW, FLAME_SIDES };
 struct flame_node {
     uint64_t own[FLAME_SIDES]; /* excluding children */
     uint64_t total[FLAME_SIDES];
-    uint64_t width;       /* total, of each stack on the side where it is higher; 0: not shown */
-    uint64_t left;        /* the width of all before it */
-    uint32_t first_child; /* 0: none; children are sorted by label */
-    uint32_t sibling;     /* the next child of the parent; 0: none */
+    uint64_t width; /* total, of each stack on the side where it is higher; 0: not shown */
+    uint64_t left;  /* the width of all before it */
 };
 
 #define FLAME_TEXT_BYTES 640
@@ -59,6 +57,8 @@ struct flame {
     const struct stack_costs *costs; /* a view; NULL: a comparison */
     const struct call_tree *tree;    /* a view */
     struct flame_node *nodes;        /* owned, by number; nodes[0] is the root */
+    uint32_t *order; /* owned: numbers of nodes shown, parents first, children by label */
+    uint32_t count;
     enum flame_weight weight;
     bool compares;                /* else only FLAME_NOW is used */
     uint64_t stackless;           /* what no stack has */
@@ -67,20 +67,16 @@ struct flame {
 };
 
 /* Builds the graph after a walk with the costs' consumer, with symbols from `symbol_folder`
- * (symbols.h). The costs must stay; the caller owns the nodes. Returns 0 or an error. */
-int flame_make(struct flame *f, struct stack_costs *costs, enum flame_weight weight,
-               const char *symbol_folder);
+ * (symbols.h). The costs must stay; the caller owns the nodes. */
+void flame_make(struct flame *f, struct stack_costs *costs, enum flame_weight weight,
+                const char *symbol_folder);
 
 /* Prints on stderr what has no stack and why; `command` is how gpuprof was called (NULL:
  * unknown). */
 void flame_say(const struct flame *f, const char *command);
 
-/* Returns the next node of a walk in which parents come first; `from` 0 begins, and 0 ends. */
-uint32_t flame_next(const struct flame *f, uint32_t from);
-
-/* Computes the totals and widths from the nodes' own numbers and sorts the children. Returns 0 or
- * GPUPROF_NO_MEMORY. */
-int flame_arrange(struct flame *f);
+/* Computes the totals, widths and order from the nodes' own numbers. */
+void flame_arrange(struct flame *f);
 
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value);
 
@@ -88,10 +84,11 @@ const char *flame_value_text(enum flame_weight weight, char *text, uint64_t valu
 #define FLAME_CHANGE_BYTES 32
 char *flame_change_text(char *text, const uint64_t totals[FLAME_SIDES]);
 
-/* Each writes the whole file. Returns 0 or GPUPROF_NO_MEMORY. */
-int flame_write_folded(const struct flame *f, struct output *out);
-int flame_write_speedscope(const struct flame *f, struct output *out);
-int flame_write_svg(const struct flame *f, struct output *out);
-int flame_write_pprof(const struct flame *f, struct output *out); /* of all weights; not compared */
+/* Each writes the whole file. */
+void flame_write_folded(const struct flame *f, struct output *out);
+void flame_write_speedscope(const struct flame *f, struct output *out);
+void flame_write_svg(const struct flame *f, struct output *out);
+void flame_write_pprof(const struct flame *f,
+                       struct output *out); /* of all weights; not compared */
 
 #endif

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's profile.proto: a sample per stack with all its costs, its frame numbers from the
- * innermost out. Processes and threads, to split by, are labels of the samples. Messages may come
- * in any order, so each description is written at first use. Memory: the texts again.
+ * pprof's profile.proto: all frames, and a sample per stack with all its costs, its frame numbers
+ * from the innermost out. Processes and threads, to split by, are labels of the samples. Messages
+ * may come in any order, so texts and modules are written at first use. Memory: the texts again.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "base/key_map.h"
-#include "error.h"
+#include "base/memory.h"
 #include "flame/flame.h"
 #include "read/process.h"
 #include "record/losses.h"
 #include "trace/packet.h"
 
-#define BLOCK_BYTES (1u << 16)
 #define TITLE_BYTES 1024
 #define LOST_BYTES  2048
 
@@ -49,31 +48,27 @@ struct pprof {
     struct output *out;
     struct packet packet;
     struct packet sample;
-    struct text_numbers texts;  /* indexes in the string table + 1 */
+    struct kernel_names texts;  /* the string table; numbers are indexes + 1 */
     struct key_map mapping_ids; /* module -> id */
     unsigned type_count;        /* in `types` */
-    bool *is_reported;          /* owned, by frame number: its location is written */
-    bool failed;
 };
 
 static void flush(struct pprof *p)
 {
-    if (p->packet.used)
-        output_write(p->out, (const char *)p->packet.bytes, p->packet.used);
+    output_write(p->out, (const char *)p->packet.bytes, p->packet.used);
     p->packet.used = 0;
 }
 
 /* Returns a text's index in the string table; 0, the empty text, if there is no room. */
 static uint64_t text_id(struct pprof *p, const char *text)
 {
-    bool is_new = false;
-    char *clean = json_clean(text, strlen(text));
-    uint32_t number = clean ? text_number(&p->texts, clean, strlen(clean), &is_new) : 0;
-    if (is_new)
+    char *clean = memory_from(json_clean(text, strlen(text)));
+    uint32_t before = p->texts.count;
+    const struct kernel_name *known = kernel_name_intern(&p->texts, clean, strlen(clean));
+    if (p->texts.count > before)
         packet_bytes(&p->packet, PROFILE_TEXT, clean, strlen(clean));
-    p->failed |= !clean;
     free(clean);
-    return number ? number - 1 : 0;
+    return known ? known->number - 1 : 0;
 }
 
 /* Returns the id of a module, written at its first use; 0: no room. */
@@ -86,10 +81,9 @@ static uint64_t mapping_id_of(struct pprof *p, const struct kernel_name *module)
     if (id)
         return id;
     id = p->mapping_ids.count + 1u;
-    int error = key_map_set(&p->mapping_ids, key, id);
-    p->failed |= error == GPUPROF_NO_MEMORY;
-    if (error < 0)
+    if (p->mapping_ids.count == KEY_MAP_MAX)
         return 0;
+    (void)key_map_set(&p->mapping_ids, key, id);
     for (uint32_t i = 0; i < table->module_count && !build_id; i++)
         build_id = table->modules[i].path == module ? table->modules[i].build_id : NULL;
     uint64_t file = text_id(p, module->raw), build = build_id ? text_id(p, build_id->raw) : 0;
@@ -125,13 +119,17 @@ static void put_function(struct pprof *p, uint32_t number, const struct shown_fr
     packet_close(&p->packet, opened);
 }
 
+static const char *label_key(const struct shown_frame *f)
+{
+    return f->kind == SHOWN_PROCESS ? "process" : f->kind == SHOWN_THREAD ? "thread" : NULL;
+}
+
 /* Locations and their functions have the frame's number. */
-static void report_location(struct pprof *p, uint32_t number)
+static void put_location(struct pprof *p, uint32_t number)
 {
     const struct shown_frame *f = shown_frame_of(&p->costs->tree.frames, number);
-    if (p->is_reported[number])
+    if (label_key(f))
         return;
-    p->is_reported[number] = true;
     uint64_t mapping = f->module ? mapping_id_of(p, f->module) : 0;
     bool is_line = f->name || f->file;
     put_function(p, number, f);
@@ -146,12 +144,6 @@ static void report_location(struct pprof *p, uint32_t number)
     packet_close(&p->packet, opened);
 }
 
-static const char *label_key(const struct shown_frame *f)
-{
-    return f->kind == SHOWN_PROCESS ? "process" : f->kind == SHOWN_THREAD ? "thread" : NULL;
-}
-
-/* Writes what the sample refers to first, since messages cannot nest. */
 static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *c)
 {
     const struct call_tree *tree = &p->costs->tree;
@@ -163,7 +155,6 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
     for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
         const struct shown_frame *f = call_tree_frame(tree, n);
         if (!label_key(f)) {
-            report_location(p, call_tree_node(tree, n)->frame);
             packet_number(sample, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
             continue;
         }
@@ -173,7 +164,6 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
         packet_close(sample, label);
     }
     packet_bytes(&p->packet, PROFILE_SAMPLE, sample->bytes, sample->used);
-    p->failed |= sample->failed;
     sample->used = 0;
 }
 
@@ -213,28 +203,26 @@ static void put_head(struct pprof *p)
     }
 }
 
-int flame_write_pprof(const struct flame *f, struct output *out)
+void flame_write_pprof(const struct flame *f, struct output *out)
 {
     const struct stack_costs *costs = f->costs;
-    struct pprof p = {.costs = costs, .out = out};
-    p.type_count = stack_costs_has_host(costs) ? TYPES : TYPES_PLAIN;
-    p.is_reported = calloc(costs->tree.frames.count + 1u, sizeof *p.is_reported);
-    p.failed = !p.is_reported;
-    if (!p.failed)
-        put_head(&p);
-    for (uint32_t n = 1; n <= costs->tree.count && !p.failed && !out->error; n++) {
+    struct pprof p = {.costs = costs,
+                      .out = out,
+                      .texts = {.plain = true, .text_max = STRING_TABLE_BYTES},
+                      .type_count = stack_costs_has_host(costs) ? TYPES : TYPES_PLAIN};
+    put_head(&p);
+    for (uint32_t i = 1; i <= costs->tree.frames.count; i++) {
+        put_location(&p, i);
+        flush(&p);
+    }
+    for (uint32_t n = 1; n <= costs->tree.count && !out->error; n++) {
         struct stack_cost cost = stack_cost_of(costs, n);
         if (cost.calls || cost.works || cost.samples || cost.waits)
             put_sample(&p, n, &cost);
-        if (p.packet.used >= BLOCK_BYTES)
-            flush(&p);
+        flush(&p);
     }
-    flush(&p);
-    bool failed = p.failed || p.packet.failed;
     packet_release(&p.packet);
     packet_release(&p.sample);
-    text_numbers_release(&p.texts);
+    kernel_names_release(&p.texts);
     key_map_release(&p.mapping_ids);
-    free(p.is_reported);
-    return failed ? GPUPROF_NO_MEMORY : 0;
 }

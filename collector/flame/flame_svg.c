@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/key_map.h"
 #include "base/text.h"
-#include "error.h"
 #include "flame/flame.h"
 
 #define WIDTH        1200
@@ -229,23 +229,21 @@ static void flame_svg_put_head(struct drawing *d)
         put_legend(d->out);
 }
 
-int flame_write_svg(const struct flame *f, struct output *out)
+void flame_write_svg(const struct flame *f, struct output *out)
 {
     struct drawing d = {
         .flame = f, .out = out, .rows = 1, .head = HEAD + (f->compares ? LEGEND : 0)};
-    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
-        if (width_of(&d, n) < NARROWEST)
+    for (uint32_t i = 0; i < f->count; i++)
+        if (width_of(&d, f->order[i]) < NARROWEST)
             d.narrow++;
-        else if (depth_of(f, n) >= d.rows)
-            d.rows = depth_of(f, n) + 1;
-    }
+        else
+            d.rows = (uint32_t)max_of(d.rows, depth_of(f, f->order[i]) + 1);
     flame_svg_put_head(&d);
     draw_node(&d, 0);
-    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n))
-        if (width_of(&d, n) >= NARROWEST)
-            draw_node(&d, n);
+    for (uint32_t i = 0; i < f->count; i++)
+        if (width_of(&d, f->order[i]) >= NARROWEST)
+            draw_node(&d, f->order[i]);
     output_print(out, "<script><![CDATA[\n");
     output_write(out, flame_script, strlen(flame_script));
     output_print(out, "]]></script>\n</svg>\n");
-    return 0;
 }

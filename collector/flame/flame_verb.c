@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "base/text.h"
-#include "error.h"
 #include "flame/flame.h"
 #include "output/output.h"
 #include "resolve/selection.h"
@@ -45,63 +45,47 @@ static void flame_diff_release(struct flame_diff *d)
     call_tree_release(&d->tree);
     kernel_names_release(&d->names);
     free(d->graph.nodes);
+    free(d->graph.order);
 }
 
-/* Returns the bytes of a frame's label that stay the same in another run, and sets what follows
- * them. Line numbers change with every edit, and module offsets with every build, so they do not
- * count. */
-static int common_part(const struct shown_frame *frame, const char **behind)
+/* Copies a frame's label without its line number, which changes with every edit, or its offset in
+ * the module, which changes with every build. */
+static void common_label(const struct shown_frame *frame, char text[SHOWN_LABEL_BYTES])
 {
-    const char *label = frame->label, *end = label + strlen(label);
-    bool is_place =
-        frame->kind == SHOWN_NATIVE || frame->kind == SHOWN_INLINED || frame->kind == SHOWN_PYTHON;
-    const char *line = is_place && frame->file && frame->line ? strrchr(label, ':') : NULL;
-    const char *offset = is_place && !frame->file && !frame->name ? strrchr(label, '+') : NULL;
-    *behind = "";
-    if (line && line[1 + strspn(line + 1, "0123456789")] == ')' && end[-1] == ')')
-        *behind = ")";
-    else
-        line = NULL;
-    return (int)((line ? line : offset ? offset : end) - label);
+    bool is_place = frame->kind <= SHOWN_PYTHON && frame->line;
+    bool is_offset = is_place && !frame->name && !frame->file;
+    snprintf(text, SHOWN_LABEL_BYTES, "%s",
+             frame->kind == SHOWN_ADDRESS ? "[unknown address]" : frame->label);
+    char *line = is_place && frame->file ? strrchr(text, ':') : NULL;
+    char *offset = is_offset ? strrchr(text, '+') : NULL;
+    if (offset)
+        *offset = '\0';
+    else if (line && strcmp(line + 1 + strspn(line + 1, "0123456789"), ")") == 0)
+        strcpy(line, ")");
 }
 
-static int child(struct flame_diff *d, uint32_t parent, const struct shown_frame *frame,
-                 uint32_t *node)
-{
-    struct shown_frame named = {.kind = SHOWN_CALL};
-    char text[SHOWN_LABEL_BYTES];
-    const char *behind;
-    int common = common_part(frame, &behind);
-    if (frame->kind == SHOWN_ADDRESS)
-        snprintf(text, sizeof text, "[unknown address]");
-    else
-        snprintf(text, sizeof text, "%.*s%s", common, frame->label, behind);
-    named.name = kernel_name_intern(&d->names, text, strlen(text));
-    return call_tree_child(&d->tree, parent, &named, node);
-}
-
-/* Adds a run, which may be released afterwards. Returns 0 or GPUPROF_NO_MEMORY. */
-static int flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flame *f)
+/* Adds a run, which may be released afterwards. */
+static void flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flame *f)
 {
     const struct call_tree *tree = f->tree;
-    uint32_t *known = calloc(tree->count + 1u, sizeof *known); /* the frame's node in the combined
-                                                                * tree */
-    int error = known ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t n = 1; error == 0 && n <= tree->count; n++) /* parents have smaller numbers */
-        if (f->nodes[n].width)
-            error = child(d, known[call_tree_node(tree, n)->parent], call_tree_frame(tree, n),
-                          &known[n]);
-    struct flame_node *nodes =
-        array_reach(d->graph.nodes, &d->node_count, d->tree.count, sizeof *nodes);
-    if (error == 0 && !nodes)
-        error = GPUPROF_NO_MEMORY;
-    d->graph.nodes = nodes ? nodes : d->graph.nodes;
-    for (uint32_t n = 1; error == 0 && n <= tree->count; n++)
+    /* each frame's node in the combined tree */
+    uint32_t *known = memory_new(tree->count + 1u, sizeof *known);
+    for (uint32_t n = 1; n <= tree->count; n++) { /* parents have smaller numbers */
+        char text[SHOWN_LABEL_BYTES];
+        if (!f->nodes[n].width)
+            continue;
+        common_label(call_tree_frame(tree, n), text);
+        struct shown_frame named = {.kind = SHOWN_CALL,
+                                    .name = kernel_name_intern(&d->names, text, strlen(text))};
+        call_tree_child(&d->tree, known[call_tree_node(tree, n)->parent], &named, &known[n]);
+    }
+    d->graph.nodes =
+        array_reach(d->graph.nodes, &d->node_count, d->tree.count, sizeof *d->graph.nodes);
+    for (uint32_t n = 1; n <= tree->count; n++)
         if (known[n])
-            nodes[known[n]].own[side] += f->nodes[n].own[FLAME_NOW];
+            d->graph.nodes[known[n]].own[side] += f->nodes[n].own[FLAME_NOW];
     d->runs[side]++;
     free(known);
-    return error;
 }
 
 /* Averages each node's own number over the runs of its side. */
@@ -113,8 +97,8 @@ static void scale(struct flame_diff *d, enum flame_side side, double factor)
     }
 }
 
-/* Completes the graph after the last run; its note must be set. Returns 0 or GPUPROF_NO_MEMORY. */
-static int flame_diff_finish(struct flame_diff *d)
+/* Completes the graph after the last run; its note must be set. */
+static void flame_diff_finish(struct flame_diff *d)
 {
     struct flame *f = &d->graph;
     char now[UNIT_TEXT_BYTES], before[UNIT_TEXT_BYTES], change[FLAME_CHANGE_BYTES];
@@ -128,13 +112,12 @@ static int flame_diff_finish(struct flame_diff *d)
           d->is_shares && sums[FLAME_BEFORE]
               ? (double)sums[FLAME_NOW] / (double)sums[FLAME_BEFORE] / runs
               : 1 / earlier);
-    int error = flame_arrange(f);
+    flame_arrange(f);
     snprintf(f->title, sizeof f->title, "%s%s: %s, %s before, %s", flame_weights[f->weight].text,
              d->is_shares ? ", as shares of all" : " of the average run",
              flame_value_text(f->weight, now, f->nodes[0].total[FLAME_NOW]),
              flame_value_text(f->weight, before, f->nodes[0].total[FLAME_BEFORE]),
              flame_change_text(change, f->nodes[0].total));
-    return error;
 }
 
 /* ---- the verb ----------------------------------------------------------------------------------
@@ -145,24 +128,20 @@ static int flame_diff_finish(struct flame_diff *d)
 static enum flame_format flame_verb_format_of(const struct options *options)
 {
     const struct flame_options *own = options->own;
-    static const struct {
-        const char *kind;
-        enum flame_format format;
-    } kinds[] = {{"svg", FLAME_SVG},     {"json", FLAME_SPEEDSCOPE}, {"html", FLAME_BY_NAME},
-                 {"htm", FLAME_BY_NAME}, {"png", FLAME_BY_NAME},     {"pdf", FLAME_BY_NAME}};
-    if (own->format != FLAME_BY_NAME)
-        return own->format;
-    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (verb_output_is(options->output, kinds[i].kind))
-            return kinds[i].format;
-    return FLAME_FOLDED;
+    const char *file = options->output;
+    bool is_other = verb_output_is(file, "html") || verb_output_is(file, "png");
+    return own->format != FLAME_BY_NAME   ? own->format
+           : is_other                     ? FLAME_BY_NAME
+           : verb_output_is(file, "svg")  ? FLAME_SVG
+           : verb_output_is(file, "json") ? FLAME_SPEEDSCOPE
+                                          : FLAME_FOLDED;
 }
 
 /* Writes the graph of recordings of `bytes`. */
 static enum exit_code write_graph(const struct options *options, const struct flame *f,
                                   uint64_t bytes)
 {
-    static int (*const writers[])(const struct flame *, struct output *) = {
+    static void (*const writers[])(const struct flame *, struct output *) = {
         [FLAME_FOLDED] = flame_write_folded,
         [FLAME_SPEEDSCOPE] = flame_write_speedscope,
         [FLAME_SVG] = flame_write_svg,
@@ -175,22 +154,8 @@ static enum exit_code write_graph(const struct options *options, const struct fl
         return code;
     if (!f->compares) /* only now: a graph that cannot be written needs no remarks */
         flame_say(f, options->command);
-    int error = writers[flame_verb_format_of(options)](f, &out);
-    say_error("flame", error);
-    return verb_output_close(&out, options->output, error);
-}
-
-/* Walks the recording and makes the graph. */
-static enum exit_code gather(struct flame *f, struct stack_costs *costs,
-                             const struct options *options, struct selection *selection)
-{
-    const struct flame_options *own = options->own;
-    struct consumer consumer = stack_costs_consumer(costs);
-    consumer.needs |= WALK_LOSSES;
-    if (walk_run(costs->walk, NULL, &consumer, 1) < 0)
-        return EXIT_ENVIRONMENT;
-    enum exit_code code = say_error("flame", flame_make(f, costs, own->weight, options->symbols));
-    return code == EXIT_OK ? selection_check(selection, "flame") : code;
+    writers[flame_verb_format_of(options)](f, &out);
+    return verb_output_close(&out, options->output, 0);
 }
 
 /* Adds the graph of an open recording to the comparison, or writes it (NULL). */
@@ -204,9 +169,8 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     struct stack_costs costs = {0};
     struct flame f = {0};
     bool is_all = own->format == FLAME_PPROF;
-    int error = walk_init(&walk, rec);
-    if (error == 0)
-        error = stack_costs_init(&costs, &walk);
+    walk_init(&walk, rec);
+    stack_costs_init(&costs, &walk);
     costs.split_processes = true;
     costs.split_threads = own->threads || is_all;
     costs.split_work = own->weight == WEIGHT_GPU || is_all;
@@ -217,12 +181,16 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     costs.only_named = own->folds_unnamed;
     enum exit_code code = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
-    if (error < 0)
-        code = say_error("flame", error);
-    if (code == EXIT_OK)
-        code = gather(&f, &costs, options, &selection);
+    struct consumer consumer = stack_costs_consumer(&costs);
+    consumer.needs |= WALK_LOSSES;
+    if (code == EXIT_OK && walk_run(&walk, NULL, &consumer, 1) < 0)
+        code = EXIT_ENVIRONMENT;
+    if (code == EXIT_OK) {
+        flame_make(&f, &costs, own->weight, options->symbols);
+        code = selection_check(&selection, "flame");
+    }
     if (code == EXIT_OK && compared) {
-        code = say_error("flame", flame_diff_add(compared, side, &f));
+        flame_diff_add(compared, side, &f);
         flame_say(&f, NULL);
     } else if (code == EXIT_OK) {
         code = write_graph(options, &f, recording_bytes(rec));
@@ -232,6 +200,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     selection_release(&selection);
     stack_costs_release(&costs);
     free(f.nodes);
+    free(f.order);
     walk_release(&walk);
     return code;
 }
@@ -274,7 +243,7 @@ static enum exit_code flame_verb_compare(const struct options *options)
         }
     }
     if (code == EXIT_OK)
-        code = say_error("flame", flame_diff_finish(&compared));
+        flame_diff_finish(&compared);
     if (code == EXIT_OK)
         code = write_graph(options, &compared.graph, bytes);
     flame_diff_release(&compared);

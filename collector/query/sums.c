@@ -274,7 +274,7 @@ static void carry_text(struct sums *s, struct part *p, uint64_t *key)
     if (p->is_written || !shown)
         return;
     if (raw)
-        name = kernel_name_intern_shown(&s->walk->kernels, raw, shown);
+        name = kernel_name_intern(&s->walk->kernels, raw, strlen(raw));
     else
         name = kernel_name_intern(&s->walk->texts, shown, strlen(shown));
     *key = sums_name_key(name);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 
 void projections_init(struct projections *s, struct survey *survey, projection_fn *notify,
                       void *context)
@@ -22,7 +22,7 @@ void projections_release(struct projections *s)
 }
 
 /* Ends the innermost range; the next work on the stream begins at `next_ns`. */
-static int close_innermost(struct projections *s, struct projection *p, uint64_t next_ns)
+static void close_innermost(struct projections *s, struct projection *p, uint64_t next_ns)
 {
     struct projected_range *range = &p->open[--p->count];
     /* Ranges end before the next work begins. Outer ranges, which may end there too, each end 1 ns
@@ -37,35 +37,32 @@ static int close_innermost(struct projections *s, struct projection *p, uint64_t
     p->free_from_ns = range->end_ns + 1;
     if (p->count && p->open[p->count - 1].end_ns <= range->end_ns)
         p->open[p->count - 1].end_ns = range->end_ns + 1;
-    return s->notify(s->context, p, range);
+    s->notify(s->context, p, range);
 }
 
-/* Finds the projection of a thread on a stream, or adds it if `wanted`. Returns 0 or
- * GPUPROF_NO_MEMORY. */
-static int projection_find(struct projections *s, struct process *process, uint64_t device,
-                           uint64_t stream, uint32_t thread, bool wanted, struct projection **found)
+/* Finds the projection of a thread on a stream, or adds it if `wanted`; NULL: none. */
+static struct projection *projection_find(struct projections *s, struct process *process,
+                                          uint64_t device, uint64_t stream, uint32_t thread,
+                                          bool wanted)
 {
     struct key key = {thread, device, stream};
     struct key stream_key = {process->index, device, stream};
     uint64_t place = key_map_get(&s->places, key);
-    *found = place ? s->list[place - 1] : NULL;
-    /* Not needed, or more than any real program has. */
-    if (place || !wanted || s->count == PROJECTIONS_MAX)
-        return 0;
+    if (place)
+        return s->list[place - 1];
+    if (!wanted || s->count == PROJECTIONS_MAX) /* more than any real program has */
+        return NULL;
     uint64_t lane = key_map_get(&s->lanes, stream_key);
-    struct projection *made = calloc(1, sizeof *made);
-    if (!made || ARRAY_PUSH(s->list, s->count, &made) < 0) {
-        free(made);
-        return GPUPROF_NO_MEMORY;
-    }
-    *found = made;
+    struct projection *made = memory_new(1, sizeof *made);
+    ARRAY_PUSH(s->list, s->count, &made);
     made->process = process;
     made->device = device;
     made->stream = stream;
     made->thread = thread;
     made->lane = (uint32_t)lane;
-    int error = key_map_set(&s->places, key, s->count);
-    return error == 0 ? key_map_set(&s->lanes, stream_key, lane + 1) : error;
+    (void)key_map_set(&s->places, key, s->count);
+    (void)key_map_set(&s->lanes, stream_key, lane + 1);
+    return made;
 }
 
 /* ---- ranges around a call -------------------------------------------------------------------- */
@@ -102,18 +99,16 @@ static uint32_t ranges_around(struct projections *s, const struct correlated_cal
 /* ---- work ------------------------------------------------------------------------------------ */
 
 /* Closes the ranges that do not contain this work, and opens those that it begins. */
-static int projection_change(struct projections *s, struct projection *p, uint64_t begin_ns,
-                             uint64_t end_ns, const struct correlated_call *call,
-                             uint32_t innermost)
+static void projection_change(struct projections *s, struct projection *p, uint64_t begin_ns,
+                              uint64_t end_ns, const struct correlated_call *call,
+                              uint32_t innermost)
 {
     struct projected_range around[PROJECTION_DEPTH_MAX];
-    uint32_t same = 0;
-    uint32_t count = ranges_around(s, call, around, &p->valid_until_ns);
-    int error = 0;
+    uint32_t same = 0, count = ranges_around(s, call, around, &p->valid_until_ns);
     while (same < p->count && same < count && p->open[same].sequence == around[same].sequence)
         same++;
-    while (p->count > same && error == 0)
-        error = close_innermost(s, p, begin_ns);
+    while (p->count > same)
+        close_innermost(s, p, begin_ns);
     if (begin_ns < p->free_from_ns)
         begin_ns = p->free_from_ns;
     for (uint32_t i = same; i < count; i++) {
@@ -127,37 +122,31 @@ static int projection_change(struct projections *s, struct projection *p, uint64
     if (p->count && p->open[p->count - 1].end_ns < end_ns)
         p->open[p->count - 1].end_ns = end_ns;
     p->innermost = innermost;
-    return error;
 }
 
-int projections_add(struct projections *s, struct process *process, uint64_t device,
-                    uint64_t stream, uint64_t begin_ns, uint64_t end_ns,
-                    const struct correlated_call *call)
+void projections_add(struct projections *s, struct process *process, uint64_t device,
+                     uint64_t stream, uint64_t begin_ns, uint64_t end_ns,
+                     const struct correlated_call *call)
 {
-    struct projection *p = NULL;
-    int error = 0;
     if (!call)
-        return 0;
+        return;
     uint32_t number = call->span;
     const struct span_node *node = next_around(s, call, &number);
     uint32_t innermost = node ? node->number : 0;
-    if (error == 0)
-        error = projection_find(s, process, device, stream, call->thread, innermost, &p);
-    if (error < 0 || !p)
-        return error;
+    struct projection *p = projection_find(s, process, device, stream, call->thread, innermost);
+    if (!p)
+        return;
     if (innermost && p->count && p->innermost == innermost && call->begin_ns < p->valid_until_ns) {
         if (end_ns > p->open[p->count - 1].end_ns)
             p->open[p->count - 1].end_ns = end_ns;
-        return 0;
+        return;
     }
-    return projection_change(s, p, begin_ns, end_ns, call, innermost);
+    projection_change(s, p, begin_ns, end_ns, call, innermost);
 }
 
-int projections_end(struct projections *s)
+void projections_end(struct projections *s)
 {
-    int error = 0;
     for (uint32_t i = 0; i < s->count; i++)
-        while (error == 0 && s->list[i]->count)
-            error = close_innermost(s, s->list[i], UINT64_MAX);
-    return error;
+        while (s->list[i]->count)
+            close_innermost(s, s->list[i], UINT64_MAX);
 }

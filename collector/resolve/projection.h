@@ -39,10 +39,10 @@ struct projection {
 
 /*
  * Takes a complete range. Inner ranges come first, begin later and end earlier than outer ones;
- * neighbours are 1 ns apart. Returns 0 or an error, which ends the projection.
+ * neighbours are 1 ns apart.
  */
-typedef int projection_fn(void *context, const struct projection *p,
-                          const struct projected_range *range);
+typedef void projection_fn(void *context, const struct projection *p,
+                           const struct projected_range *range);
 
 struct projections {
     struct survey *survey;
@@ -60,13 +60,13 @@ void projections_release(struct projections *s);
 
 /*
  * Adds work on a stream that `call` launched (NULL: not known, so in no range). Times may have any
- * origin. Returns 0, GPUPROF_NO_MEMORY, GPUPROF_IO, or the result of `notify`.
+ * origin.
  */
-int projections_add(struct projections *s, struct process *process, uint64_t device,
-                    uint64_t stream, uint64_t begin_ns, uint64_t end_ns,
-                    const struct correlated_call *call);
+void projections_add(struct projections *s, struct process *process, uint64_t device,
+                     uint64_t stream, uint64_t begin_ns, uint64_t end_ns,
+                     const struct correlated_call *call);
 
 /* Reports the ranges that are still open. */
-int projections_end(struct projections *s);
+void projections_end(struct projections *s);
 
 #endif

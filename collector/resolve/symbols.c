@@ -123,11 +123,10 @@ static void look_up_aside(void *result, void *context)
 {
     struct looking_up *l = context;
     struct looked_up *found = result;
-    struct elf_symbols *elf = NULL;
+    struct elf_symbols *elf;
     double begin_s = monotonic_seconds();
     limit_child(l->s);
-    found->status = (uint32_t)elf_symbols_open(&elf, l->request);
-    found->has_dwarf = elf && elf_symbols_has_dwarf(elf);
+    found->status = (uint32_t)elf_symbols_open(&elf, l->request, &found->has_dwarf);
     found->wait_s = monotonic_seconds() - begin_s;
     uint64_t *offsets = memory_new(l->o->count, sizeof *offsets);
     for (uint32_t i = 0; i < l->o->count; i++)

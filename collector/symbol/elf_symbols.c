@@ -39,7 +39,6 @@ struct elf_symbols {
     Dwfl_Module *module;
     char *debug_path; /* owned; libdwfl stores this pointer's address */
     Dwfl_Callbacks callbacks;
-    bool has_dwarf;
     Dwarf_Addr bias;     /* of DWARF's addresses */
     struct lookup *list; /* owned; sorted by address */
     uint32_t count;
@@ -63,7 +62,7 @@ static bool take_ranges(struct elf_symbols *s, Dwarf_Die *die, unsigned kind)
         for (; begin && l < s->list + s->count && l->address - s->bias < end; l++) {
             has_any = true;
             if (begin > l->in[kind].begin ||
-                (begin == l->in[kind].begin && end < l->in[kind].end)) {
+                (begin == l->in[kind].begin && end <= l->in[kind].end)) {
                 l->in[kind].begin = begin;
                 l->in[kind].end = end;
                 l->in[kind].die = *die;
@@ -195,9 +194,10 @@ static int report_build_id(struct elf_symbols *s, const struct elf_request *requ
     return dwfl_module_getelf(s->module, &bias) ? ELF_USABLE : ELF_MISSING;
 }
 
-int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *request)
+int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *request,
+                     bool *has_dwarf)
 {
-    struct elf_symbols *s = memory_new(1, sizeof *s);
+    struct elf_symbols *s = *symbols = memory_new(1, sizeof *s);
     elf_version(EV_CURRENT);
     s->debug_path = memory_text(request->debug_path);
     s->callbacks = (Dwfl_Callbacks){.find_elf = dwfl_build_id_find_elf,
@@ -207,27 +207,10 @@ int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *req
     int status = s->dwfl ? report_file(s, request) : ELF_UNREADABLE;
     if (s->dwfl && status != ELF_USABLE && report_build_id(s, request) == ELF_USABLE)
         status = ELF_USABLE;
-    if (status == ELF_USABLE && dwfl_report_end(s->dwfl, NULL, NULL) == 0) {
-        s->has_dwarf = dwfl_module_getdwarf(s->module, &s->bias);
-        *symbols = s;
-        return ELF_USABLE;
-    }
-    elf_symbols_free(s);
-    return status == ELF_USABLE ? ELF_UNREADABLE : status;
-}
-
-void elf_symbols_free(struct elf_symbols *s)
-{
-    free(s->list);
-    if (s->dwfl)
-        dwfl_end(s->dwfl);
-    free(s->debug_path);
-    free(s);
-}
-
-bool elf_symbols_has_dwarf(const struct elf_symbols *s)
-{
-    return s->has_dwarf;
+    if (status == ELF_USABLE && dwfl_report_end(s->dwfl, NULL, NULL) != 0)
+        status = ELF_UNREADABLE;
+    *has_dwarf = status == ELF_USABLE && dwfl_module_getdwarf(s->module, &s->bias);
+    return status;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -326,8 +309,7 @@ void elf_symbols_find(struct elf_symbols *s, const uint64_t *addresses, uint32_t
     for (uint32_t i = 0; i < count; i++)
         s->list[i].address = addresses[i];
     read_symbols(s);
-    if (s->has_dwarf)
-        read_units(s);
+    read_units(s);
     for (uint32_t i = 0; i < count; i++)
         report(s, &s->list[i], notify, context);
 }

@@ -31,12 +31,10 @@ struct elf_request {
 
 struct elf_symbols;
 
-/* Opens the file. Returns an enum elf_status; ELF_USABLE sets *symbols, owned by the caller. */
-int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *request);
-void elf_symbols_free(struct elf_symbols *s);
-
-/* Returns true if the file, or one beside it, has debugging information. */
-bool elf_symbols_has_dwarf(const struct elf_symbols *s);
+/* Opens the file, for as long as the process lives. Returns an enum elf_status; *has_dwarf: the
+ * file, or one beside it, has debugging information. */
+int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *request,
+                     bool *has_dwarf);
 
 /* Receives a function at an address as the file names it (mangled). NULL, or line 0: unknown. */
 typedef void elf_symbol_fn(void *context, uint32_t address, const char *function, const char *file,

@@ -39,17 +39,13 @@ void kernel_handles_release(struct kernel_names *names, struct kernel_handles *h
     key_map_release(&handles->names);
 }
 
-/* `known`: the text to show; NULL: demangles. */
-static struct kernel_name *name_make(struct kernel_names *names, const char *text, size_t length,
-                                     const char *known)
+static struct kernel_name *name_make(struct kernel_names *names, const char *text, size_t length)
 {
     struct kernel_name *name = memory_new(1, sizeof *name + length + 1);
     memcpy(name->raw, text, length);
     name->raw_bytes = (uint32_t)length;
-    char *shown = known ? memory_text(known)
-                  : names->plain
-                      ? NULL
-                      : demangle(name->raw, KERNEL_NAME_BYTES_MAX, &names->demangle_failures);
+    char *shown =
+        names->plain ? NULL : demangle(name->raw, KERNEL_NAME_BYTES_MAX, &names->demangle_failures);
     name->shown = shown ? shown : name->raw;
     name->json = memory_from(json_string(name->shown, strlen(name->shown)));
     name->json_bytes = (uint32_t)strlen(name->json);
@@ -67,8 +63,8 @@ static bool kernel_names_is_same(const void *left, const void *right)
     return a->hash == b->hash && a->bytes == b->bytes && memcmp(a->raw, b->raw, a->bytes) == 0;
 }
 
-static const struct kernel_name *intern(struct kernel_names *names, const char *text, size_t length,
-                                        const char *shown)
+const struct kernel_name *kernel_name_intern(struct kernel_names *names, const void *text,
+                                             size_t length)
 {
     static const struct number_kind kind = {sizeof(struct known_name), 0, kernel_names_hash_of,
                                             kernel_names_is_same};
@@ -81,25 +77,13 @@ static const struct kernel_name *intern(struct kernel_names *names, const char *
         names->dropped++;
         return NULL;
     }
-    wanted.name = name_make(names, text, length, shown);
+    wanted.name = name_make(names, text, length);
     wanted.raw = wanted.name->raw;
     ARRAY_PUSH(names->list, names->count, &wanted);
+    *number = wanted.name->number = names->count;
     names->text_bytes +=
         sizeof *wanted.name + length + strlen(wanted.name->shown) + wanted.name->json_bytes;
-    *number = names->count;
     return wanted.name;
-}
-
-const struct kernel_name *kernel_name_intern(struct kernel_names *names, const void *text,
-                                             size_t length)
-{
-    return intern(names, text, length, NULL);
-}
-
-const struct kernel_name *kernel_name_intern_shown(struct kernel_names *names, const char *text,
-                                                   const char *shown)
-{
-    return intern(names, text, strlen(text), shown);
 }
 
 /* For a handle whose name was removed. */

@@ -25,7 +25,10 @@
 #define KERNEL_HANDLES_FREE       (1u << 16)
 #define KERNEL_HANDLE_BYTES       4 /* of a file, for each further handle */
 
+#define STRING_TABLE_BYTES (16u << 20) /* of all texts of a table in an output: its text_max */
+
 struct kernel_name {
+    uint32_t number; /* from 1 on, in order of appearance */
     uint32_t raw_bytes;
     uint32_t json_bytes;
     const char *shown; /* demangled if possible; a view of raw or own memory */
@@ -69,10 +72,6 @@ void kernel_name_set(struct kernel_names *names, struct kernel_handles *handles,
 /* Finds or adds a name's only copy; NULL at a limit. */
 const struct kernel_name *kernel_name_intern(struct kernel_names *names, const void *text,
                                              size_t length);
-
-/* The same for a name whose shown text is known. */
-const struct kernel_name *kernel_name_intern_shown(struct kernel_names *names, const char *text,
-                                                   const char *shown);
 
 /* Returns the current name, or NULL. */
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle);

@@ -227,38 +227,31 @@ static bool is_of_cuda(const char *name, const char *prefix)
     return next >= 'A' && next <= 'Z';
 }
 
-/* Returns the end of what the bracket at `p` encloses. */
-static const char *behind_brackets(const char *p)
+/* Returns the opening bracket of the closing one at `at`, or the begin of the text. */
+static const char *opening_of(const char *text, const char *at)
 {
     unsigned depth = 0;
-    do {
-        depth += *p == '<' || *p == '(';
-        depth -= *p == '>' || *p == ')';
-    } while (*p++ && depth && *p);
-    return p;
+    for (;; at--) {
+        depth += *at == '>' || *at == ')';
+        depth -= *at == '<' || *at == '(';
+        if (!depth || at == text)
+            return at;
+    }
 }
 
 /* Finds "scale" in "void ns::scale<int>(float *)": returns its begin and sets its length. */
 static const char *identifier_of(const char *text, size_t *length)
 {
-    const char *begin = text, *name = text;
-    *length = 0;
-    for (const char *p = text;;) {
-        if (p > begin && strchr(" :<(", *p)) { /* also at the end of the text */
-            name = begin;
-            *length = strcspn(begin, ". :<("); /* a clone's suffix follows a dot */
-        }
-        if (!*p || (*p == '(' && *length))
-            return name;
-        if (*p == '<' || *p == '(') {
-            begin = p = behind_brackets(p);
-        } else if (*p == ' ' || *p == ':') {
-            begin = ++p;
-            *length = 0;
-        } else {
-            p++;
-        }
-    }
+    const char *end = strrchr(text, ')');
+    end = end ? opening_of(text, end)
+              : text + strcspn(text, ". "); /* a dot begins a clone's suffix */
+    if (end > text && end[-1] == '>')
+        end = opening_of(text, end - 1);
+    const char *begin = end;
+    while (begin > text && !strchr(" :.*&", begin[-1]))
+        begin--;
+    *length = (size_t)(end - begin);
+    return begin;
 }
 
 /* Compares the kernel's "_Z5scalePf" with the host's, "_ZL5scalePf" if it is static. */

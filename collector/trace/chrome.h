@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * State that the files of the Chrome trace writer share: chrome_writer.c (calls and stacks),
- * chrome_rows.c (names and rows), chrome_head.c (the text around the events), chrome_gpu.c (device
- * activities and throttling), chrome_nested.c (ranges, PyTorch operators, library calls),
- * chrome_host.c (steps, marks, samples, waits, the Python interpreter), chrome_memory.c
- * (allocations), chrome_counters.c (counter tracks). The first
- * error stays in the writer; the output after it does not matter.
+ * State that the files of the Chrome trace writer share: chrome_writer.c (calls, stacks,
+ * allocations), chrome_rows.c (names and rows), chrome_head.c (the text around the events),
+ * chrome_gpu.c (device activities and throttling), chrome_nested.c (ranges, PyTorch operators,
+ * library calls), chrome_host.c (steps, marks, samples, waits, the Python interpreter),
+ * chrome_counters.c (counter tracks).
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
 
 #include "base/json_text.h"
-#include "error.h"
 #include "memory/ledger.h"
 #include "resolve/op_names.h"
 #include "resolve/projection.h"
@@ -64,26 +62,31 @@ enum row_kind {
     ROW_SYNC,
     ROW_ANNOTATION,
     ROW_THROTTLE,
-    ROW_OVERHEAD,
-    ROW_RANGE,
+    ROW_RANGE, /* from here on of the host */
     ROW_STEP,
-    ROW_HOST, /* `stream` is the thread's index + 1; 0: the process */
-    ROW_GIL
+    ROW_GIL,
+    ROW_OVERHEAD,
+    ROW_HOST /* `stream` is the thread's index + 1; 0: the process */
 };
+
+/* A process, or one of its devices, which viewers show as a process. */
+struct trace_place {
+    struct process *process;
+    uint64_t device; /* PROCESS_ITSELF: the process */
+    uint32_t pid;
+    struct counted *counted; /* owned; NULL: nothing yet */
+};
+
+#define PROCESS_ITSELF UINT64_MAX
 
 struct gpu_row {
     struct trace_row row;
-    struct process *process;
-    uint64_t device;
+    struct trace_place *place;
     uint64_t stream;
     enum row_kind kind;
-    uint32_t pid;
     uint32_t tid;
     uint32_t lane;   /* 0: first of its kind */
     uint64_t end_ns; /* of the last slice */
-    uint32_t thread; /* the owner, if several share a row */
-    bool named;
-    struct counted *counted; /* NULL: none yet */
 };
 
 #define FREE_LANE UINT32_MAX
@@ -107,10 +110,9 @@ struct chrome_processes {
 
 struct chrome_time {
     uint64_t origin_ns;
-    uint64_t last_ns;     /* UINT64_MAX: nothing is written yet */
-    uint64_t from_ns;     /* of a selection, its begin and ... */
-    uint64_t to_ns;       /* ... its end */
-    bool is_of_selection; /* the selection excludes some time */
+    uint64_t last_ns; /* UINT64_MAX: nothing is written yet */
+    uint64_t from_ns; /* of a selection; else 0 ... */
+    uint64_t to_ns;   /* ... and UINT64_MAX */
 };
 
 struct chrome_totals {
@@ -140,11 +142,11 @@ struct chrome_frames {
 struct chrome_rows {
     struct gpu_row **list; /* owned, with their elements */
     uint32_t count;
-    uint32_t capacity;
-    struct key_map places;       /* (process, kind and lane, device, stream) -> index + 1 */
-    struct device_pids *pids;    /* a view */
-    struct device_pids own_pids; /* if no other trace shares the pids */
-    struct key_map named;        /* (process, device) with written names */
+    struct key_map numbers;      /* (place, kind and lane, stream) -> index + 1 */
+    struct trace_place **places; /* owned, with their elements */
+    uint32_t place_count;
+    struct key_map place_numbers;      /* (process, device) -> index + 1 */
+    uint32_t owners[DEVICES_NUMBERED]; /* see struct trace_scope */
     struct projections projections;
     struct op_pairs op_pairs;
     struct row_ids *forward_ids; /* owned, by slot of op_pairs: the row of its operator; NULL:
@@ -157,7 +159,6 @@ struct trace_writer {
     struct output *out;
     struct walk *walk;
     struct trace_scope scope;
-    int error; /* first error; 0: none */
     struct chrome_processes shown;
     struct chrome_time time;
     struct chrome_totals totals;
@@ -183,12 +184,6 @@ static inline char *chrome_put(char *out, const char *text, size_t length)
 #define PUT(out, literal)          chrome_put(out, literal, sizeof(literal) - 1)
 #define PUT_FIELD(out, key, value) json_number(PUT(out, ",\"" key "\":"), value)
 #define PUT_SOME(out, key, value)  ((value) ? PUT_FIELD(out, key, value) : (out))
-
-static inline bool chrome_ok(struct trace_writer *w, int error)
-{
-    w->error = w->error ? w->error : error;
-    return !w->error;
-}
 
 /* Writes the ids of a row, with fewer instructions than an exact copy. */
 static inline char *chrome_put_ids(char *out, const struct row_ids *ids)
@@ -295,17 +290,17 @@ void chrome_put_metadata(struct trace_writer *w, const char *what, uint32_t pid,
 
 /* ---- chrome_rows.c ---- */
 
-void chrome_rows_init(struct trace_writer *w);
 void chrome_rows_release(struct trace_writer *w);
 
-/* Write names: of a process and its threads, whose rows it creates; of a device at its first use,
- * and return the pid that stands for it. */
+/* Writes the names of a process and its threads, whose rows it creates. */
 void chrome_name_process(struct trace_writer *w, const struct process *p);
-uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device);
+
+/* Returns the place of a process (PROCESS_ITSELF) or device, whose name it writes at first use. */
+struct trace_place *chrome_place_of(struct trace_writer *w, struct process *p, uint64_t device);
 
 /* Returns lane `lane` of a row that is not a thread, or the first lane free at at->begin_ns. Writes
  * its name (for a thread's lane, the thread's) and its device's at first use. Kinds of the host
- * have device 0 and, but for ROW_HOST, stream 0. NULL: no memory. */
+ * have device 0 and, but for ROW_HOST, stream 0. */
 struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_kind kind,
                             uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
                             const struct shown *at);
@@ -341,17 +336,11 @@ char *chrome_put_binding(struct trace_writer *w, char *out, uint32_t process, ui
 void chrome_throttle(struct trace_writer *w, const struct slice *s);
 void chrome_throttle_end(struct trace_writer *w);
 
-/* ---- chrome_memory.c ---- */
-
-/* It takes each slice, before anything is written of it. */
-void chrome_memory_init(struct trace_writer *w);
-void chrome_memory_take(struct trace_writer *w, const struct slice *s);
-
 /* ---- chrome_counters.c ---- */
 
 /* Add to counters: work shown in the row; a device's memory; a launch at its begin; a RESIDENT
  * record; a device reading. */
-void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row);
+void chrome_count_work(struct trace_writer *w, const struct slice *s, struct trace_place *place);
 void chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns);
 void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns);
 void chrome_count_resident(struct trace_writer *w, const struct event *e);
@@ -361,7 +350,7 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s);
 void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l);
 
 void chrome_put_counters(struct trace_writer *w);
-int chrome_counters_init(struct trace_writer *w); /* 0 or GPUPROF_NO_MEMORY */
+void chrome_counters_init(struct trace_writer *w);
 void chrome_counters_release(struct trace_writer *w);
 
 /* ---- chrome_nested.c ---- */

@@ -14,6 +14,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"
@@ -88,10 +89,9 @@ struct series {
     float parts[BUCKETS]; /* amount per bucket; level: highest value, NAN if unknown */
 };
 
-/* The tracks of a device or a process. */
+/* The tracks of a place. */
 struct counted {
     uint64_t busy_until_ns;
-    uint32_t pid;
     struct series *series[COUNTERS][KEYS_MAX]; /* NULL: no values yet */
     struct series *read[COUNTERS][KEYS_MAX];   /* time with readings, for means of readings */
 };
@@ -99,55 +99,42 @@ struct counted {
 struct chrome_counters {
     struct series **series; /* owned, with their elements */
     uint32_t series_count;
-    unsigned shift;        /* a bucket has 1 << shift ns */
-    uint64_t from_ns;      /* begin of the first bucket */
-    struct counted **list; /* owned, with their elements */
-    uint32_t count;
-    struct key_map places; /* (process, device or none) -> index + 1 */
+    unsigned shift;   /* a bucket has 1 << shift ns */
+    uint64_t from_ns; /* begin of the first bucket */
 };
 
-int chrome_counters_init(struct trace_writer *w)
+void chrome_counters_init(struct trace_writer *w)
 {
-    struct chrome_counters *c = w->counters = calloc(1, sizeof *c);
-    if (!c)
-        return GPUPROF_NO_MEMORY;
-    c->shift = FIRST_SHIFT;
-    c->from_ns = w->time.from_ns;
-    return 0;
+    w->counters = memory_new(1, sizeof *w->counters);
+    w->counters->shift = FIRST_SHIFT;
+    w->counters->from_ns = w->time.from_ns;
 }
 
 void chrome_counters_release(struct trace_writer *w)
 {
     struct chrome_counters *c = w->counters;
-    if (!c)
-        return;
     for (uint32_t i = 0; i < c->series_count; i++)
         free(c->series[i]);
-    for (uint32_t i = 0; i < c->count; i++)
-        free(c->list[i]);
     free(c->series);
-    free(c->list);
-    key_map_release(&c->places);
     free(c);
 }
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-/* Returns NULL without memory or room. */
+/* Returns NULL if there are too many. */
 static struct series *add_series(struct chrome_counters *c, bool is_level)
 {
-    struct series *s = c->series_count < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
-    if (!s || ARRAY_PUSH(c->series, c->series_count, &s) < 0) {
-        free(s);
+    if (c->series_count == SERIES_MAX)
         return NULL;
-    }
+    struct series *s = memory_new(1, sizeof *s);
+    ARRAY_PUSH(c->series, c->series_count, &s);
     s->is_level = is_level;
     for (uint32_t i = 0; is_level && i < BUCKETS; i++)
         s->parts[i] = NAN;
     return s;
 }
 
-/* Returns NULL if there are too many series, or no memory. */
+/* Returns NULL if there are too many series. */
 static struct series *series_of(struct trace_writer *w, struct counted *c, enum counter which,
                                 unsigned key)
 {
@@ -241,28 +228,17 @@ static void instant(struct trace_writer *w, struct counted *counted, enum counte
     s->last = amount;
 }
 
-#define PROCESS_ITSELF UINT64_MAX /* in place of a device */
+/* Returns NULL if counters are not wanted. */
+static struct counted *counted_at(const struct trace_writer *w, struct trace_place *place)
+{
+    if (!place->counted && !w->scope.options->no_counters)
+        place->counted = memory_new(1, sizeof *place->counted);
+    return place->counted;
+}
 
-/* Returns NULL if counters are not wanted, or without memory. */
 static struct counted *counted_of(struct trace_writer *w, struct process *p, uint64_t device)
 {
-    struct chrome_counters *all = w->counters;
-    struct key key = {p->index, device, 0};
-    uint64_t place = key_map_get(&all->places, key);
-    if (w->scope.options->no_counters)
-        return NULL;
-    if (place)
-        return all->list[place - 1];
-    uint32_t pid = device == PROCESS_ITSELF ? p->shown_pid : chrome_name_device(w, p, device);
-    struct counted *c = w->error ? NULL : calloc(1, sizeof *c);
-    if (!chrome_ok(w, c ? ARRAY_PUSH(all->list, all->count, &c) : GPUPROF_NO_MEMORY)) {
-        free(c);
-        return NULL;
-    }
-    c->pid = pid;
-    if (key_map_set(&all->places, key, all->count) == GPUPROF_NO_MEMORY)
-        (void)chrome_ok(w, GPUPROF_NO_MEMORY);
-    return c;
+    return w->scope.options->no_counters ? NULL : counted_at(w, chrome_place_of(w, p, device));
 }
 
 static unsigned copy_key(uint64_t kind)
@@ -290,11 +266,9 @@ static void count_work(struct trace_writer *w, const struct slice *s, struct cou
     }
 }
 
-void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
+void chrome_count_work(struct trace_writer *w, const struct slice *s, struct trace_place *place)
 {
-    if (!row->counted)
-        row->counted = counted_of(w, row->process, row->device);
-    count_work(w, s, row->counted);
+    count_work(w, s, counted_at(w, place));
 }
 
 void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l)
@@ -447,10 +421,11 @@ static char *put_values(char *out, const struct counted *c, enum counter which, 
 }
 
 /* Writes values where they change, and at the end, since viewers draw up to the last one. */
-static void put_track(struct trace_writer *w, const struct counted *c, enum counter which,
+static void put_track(struct trace_writer *w, const struct trace_place *place, enum counter which,
                       uint32_t buckets)
 {
     char texts[2][VALUES_BYTES] = {"", ""};
+    const struct counted *c = place->counted;
     const struct chrome_counters *all = w->counters;
     const struct series *first = c->series[which][0];
     for (uint32_t i = 0; i <= buckets; i++) {
@@ -469,8 +444,9 @@ static void put_track(struct trace_writer *w, const struct counted *c, enum coun
         output_print(w->out,
                      ",\n{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,"
                      "\"ts\":%llu.%03llu,\"args\":{%s}}",
-                     infos[which].name, c->pid, c->pid, (unsigned long long)(begin_ns / 1000),
-                     (unsigned long long)(begin_ns % 1000), text);
+                     infos[which].name, place->pid, place->pid,
+                     (unsigned long long)(begin_ns / 1000), (unsigned long long)(begin_ns % 1000),
+                     text);
     }
 }
 
@@ -492,8 +468,8 @@ void chrome_put_counters(struct trace_writer *w)
     for (uint32_t i = 0; i < c->series_count; i++)
         if (c->series[i]->is_level)
             hold(c->series[i], buckets);
-    for (uint32_t i = 0; i < c->count; i++)
-        for (unsigned which = 0; which < COUNTERS; which++)
-            if (c->list[i]->series[which][0])
-                put_track(w, c->list[i], which, buckets);
+    for (uint32_t i = 0; i < w->rows.place_count; i++)
+        for (unsigned which = 0; which < COUNTERS && w->rows.places[i]->counted; which++)
+            if (w->rows.places[i]->counted->series[which][0])
+                put_track(w, w->rows.places[i], which, buckets);
 }

@@ -26,7 +26,7 @@ struct gpu_slice {
 /* Writes ns in microseconds; a hostile file can have any times. */
 static char *put_time(char *out, uint64_t ns)
 {
-    return json_microseconds(out, ns < JSON_EXACT_MAX ? ns : JSON_EXACT_MAX);
+    return json_microseconds(out, min_of(ns, JSON_EXACT_MAX));
 }
 
 static char *chrome_gpu_put_text(char *out, const char *text)
@@ -53,8 +53,8 @@ static bool is_bound(const struct trace_writer *w, const struct slice *s)
     return chrome_binds(w, w->walk->rec->reader.functions.functions[s->call.function]);
 }
 
-/* Finds the row and the times in it. Returns false without memory. */
-static bool chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s, enum row_kind kind,
+/* Finds the row and the times in it. */
+static void chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s, enum row_kind kind,
                              uint32_t lane)
 {
     const struct event *e = &s->of->event;
@@ -62,11 +62,8 @@ static bool chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s, enum r
     s->at.end_ns = chrome_time(w, e->end_ns);
     s->row = chrome_place(w, e->process, kind, s->device, kind == ROW_STREAM ? s->stream : 0, lane,
                           0, &s->at);
-    if (!s->row)
-        return false;
     chrome_reach(w, e->process, s->at.begin_ns, s->at.end_ns);
     w->totals.gpu_events++;
-    return true;
 }
 
 /* Writes {"ph":"X",... up to the first member of args. */
@@ -138,13 +135,9 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
     if (!has_arrow(w, s->of) || is_bound(w, s->of))
         return;
     uint64_t half = (call->end_ns - call->begin_ns) / 2;
-    uint64_t begin_ns =
-        chrome_time(w, call->begin_ns + (half < CALL_ARROW_NS ? half : CALL_ARROW_NS));
+    uint64_t begin_ns = chrome_time(w, call->begin_ns + min_of(half, CALL_ARROW_NS));
     /* Viewers ignore arrows that point back in time. */
-    if (begin_ns > s->at.begin_ns)
-        begin_ns = s->at.begin_ns;
-    if (begin_ns < chrome_time(w, call->begin_ns))
-        begin_ns = chrome_time(w, call->begin_ns);
+    begin_ns = max_of(min_of(begin_ns, s->at.begin_ns), chrome_time(w, call->begin_ns));
     chrome_put_arrow(w, s->of->event.process, "ac2g", &chrome_row(w, call->thread)->ids, begin_ns,
                      &s->at);
 }
@@ -223,10 +216,7 @@ static const struct kernel_name *launched_by(struct trace_writer *w, const struc
     int error = 0;
     const struct span_node *node =
         s->is_called ? survey_innermost(w->scope.survey, &s->call, SPAN_LIBRARY) : NULL;
-    const struct kernel_name *text =
-        node ? library_kind_text(&w->walk->kinds, node->kind, &error) : NULL;
-    (void)chrome_ok(w, error);
-    return text;
+    return node ? library_kind_text(&w->walk->kinds, node->kind, &error) : NULL;
 }
 
 /* Work records of all types share the places of device, context and stream. */
@@ -238,15 +228,12 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s)
     char title[GPU_TITLE_BYTES];
     s->device = record_arg(r, KERNEL_DEVICE);
     s->stream = record_arg(r, KERNEL_STREAM);
-    if (!chrome_gpu_place(w, s, ROW_STREAM, FREE_LANE))
-        return;
+    chrome_gpu_place(w, s, ROW_STREAM, FREE_LANE);
     if (r->type == RECORD_KERNEL) {
         name = walk_kernel(w->walk, e->process, record_arg(r, KERNEL_NAME_INDEX));
         by = launched_by(w, s->of);
     }
     uint32_t external = external_id(w, s->of);
-    if (w->error)
-        return;
     char *out = chrome_gpu_put_head(w, s, name, name ? NULL : record_title(r, title),
                                     by ? by->json_bytes : 0);
     out = put_own(w, s, put_identity(s, out, external, record_arg(r, KERNEL_CONTEXT)));
@@ -254,10 +241,10 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s)
         out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
     chrome_end_slice(w, out, 0);
     put_flow(w, s);
-    chrome_count_work(w, s->of, s->row);
-    (void)chrome_ok(w, projections_add(&w->rows.projections, s->row->process, s->row->device,
-                                       s->row->stream, s->at.begin_ns, s->at.end_ns,
-                                       s->of->is_called ? &s->of->call : NULL));
+    chrome_count_work(w, s->of, s->row->place);
+    projections_add(&w->rows.projections, s->row->place->process, s->row->place->device,
+                    s->row->stream, s->at.begin_ns, s->at.end_ns,
+                    s->of->is_called ? &s->of->call : NULL);
 }
 
 /* ---- synchronisations and overheads -----------------------------------------------------------
@@ -269,8 +256,7 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     const struct record *r = s->record;
     uint64_t context = record_arg(r, SYNC_CONTEXT), stream = record_arg(r, SYNC_STREAM);
     s->device = survey_context_device(w->scope.survey, s->of->event.process, context);
-    if (!chrome_gpu_place(w, s, ROW_SYNC, FREE_LANE))
-        return;
+    chrome_gpu_place(w, s, ROW_SYNC, FREE_LANE);
     bool on_stream = record_arg(r, SYNC_KIND) != SYNC_CONTEXT_HOST && stream != GPU_STREAM_NONE;
     /* Kineto writes the stream only on request. HTA's critical path needs it; other analyses then
      * count the wait as work, so by default it has another name. Without streams, that analysis
@@ -294,8 +280,7 @@ static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
 {
     const struct record *r = s->record;
     const struct event *e = &s->of->event;
-    if (!chrome_gpu_place(w, s, ROW_OVERHEAD, 0))
-        return;
+    chrome_gpu_place(w, s, ROW_OVERHEAD, 0);
     char *out =
         chrome_gpu_put_head(w, s, NULL, overhead_kind_text(record_arg(r, OVERHEAD_KIND)), 0);
     out = chrome_gpu_put_text(PUT(out, ",\"object\":"),
@@ -341,9 +326,10 @@ static void end_throttled(struct trace_writer *w, struct throttled *t, unsigned 
     uint64_t ns = t->open[why].ns, of_ns = at.end_ns - at.begin_ns;
     char name[64];
     t->open[why].end_ns = t->open[why].ns = 0;
-    if (!at.end_ns || !chrome_place(w, w->walk->rec->processes[t->source->process->index],
-                                    ROW_THROTTLE, t->source->device, 0, why, 0, &at))
+    if (!at.end_ns)
         return;
+    chrome_place(w, w->walk->rec->processes[t->source->process->index], ROW_THROTTLE,
+                 t->source->device, 0, why, 0, &at);
     snprintf(name, sizeof name, "throttled: %s", throttle_words[why]);
     char *out = chrome_begin_slice(w, "throttle", NULL, name, &at, 0);
     out = json_microseconds(PUT(out, ",\"throttled (us)\":"), ns);
@@ -361,8 +347,7 @@ void chrome_throttle(struct trace_writer *w, const struct slice *s)
         device_throttle(source, &s->event, ns, &since_ns) == THROTTLE_UNKNOWN)
         return;
     while (w->rows.throttled_count <= source->place)
-        if (!chrome_ok(w, ARRAY_PUSH(w->rows.throttled, w->rows.throttled_count, NULL)))
-            return;
+        ARRAY_PUSH(w->rows.throttled, w->rows.throttled_count, NULL);
     struct throttled *t = &w->rows.throttled[source->place];
     uint64_t begin_ns = chrome_time(w, since_ns), end_ns = chrome_time(w, at_ns);
     bool is_gap = source->period_ns && (end_ns - begin_ns) / DEVICE_GAP > source->period_ns;

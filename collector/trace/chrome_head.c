@@ -5,21 +5,19 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "rank.h"
 #include "read/process.h"
 #include "record/losses.h"
 #include "trace/chrome.h"
 
-#define DEVICE_PLACES_MAX 64 /* readers know ordinals up to 63 */
-
 /* Writes a cJSON object as an element of traceEvents and deletes it. */
 static void put_object(struct trace_writer *w, cJSON *object, const char *before)
 {
-    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    char *text = memory_from(cJSON_PrintUnformatted(object));
     cJSON_Delete(object);
     output_write(w->out, before, strlen(before));
-    output_write(w->out, text ? text : "null", text ? strlen(text) : 4);
-    (void)chrome_ok(w, text ? 0 : GPUPROF_NO_MEMORY);
+    output_write(w->out, text, strlen(text));
     cJSON_free(text);
 }
 
@@ -37,8 +35,8 @@ static void add_numbers(cJSON *object, const struct number *what)
 
 static void add_text(cJSON *object, const char *key, const char *text)
 {
-    char *clean = json_clean(text, strlen(text));
-    cJSON_AddStringToObject(object, key, clean ? clean : "");
+    char *clean = memory_from(json_clean(text, strlen(text)));
+    cJSON_AddStringToObject(object, key, clean);
     free(clean);
 }
 
@@ -99,7 +97,7 @@ static void add_devices(const struct trace_writer *w, const struct process *p, c
     uint64_t places = 0;
     for (uint32_t i = 0; i < s->device_count; i++) {
         uint64_t device = s->devices[i].limits.device;
-        if (s->devices[i].process == p->index && device < DEVICE_PLACES_MAX && device >= places)
+        if (s->devices[i].process == p->index && device < DEVICES_NUMBERED && device >= places)
             places = device + 1;
     }
     for (uint64_t device = 0; device < places; device++)
@@ -247,12 +245,12 @@ static cJSON *meta_object(const struct process *p)
     cJSON *object = cJSON_CreateObject();
     for (uint32_t i = 0; i < p->meta_count; i++) {
         const char *text = p->meta[i].text, *equals = strchr(text, '=');
-        char *key = json_clean(text, (size_t)(equals - text));
-        char *value = json_clean(equals + 1, strlen(equals + 1));
-        cJSON *there = key ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
-        if (key && value && !there) {
+        char *key = memory_from(json_clean(text, (size_t)(equals - text)));
+        char *value = memory_from(json_clean(equals + 1, strlen(equals + 1)));
+        cJSON *there = cJSON_GetObjectItemCaseSensitive(object, key);
+        if (!there) {
             cJSON_AddStringToObject(object, key, value);
-        } else if (key && value) {
+        } else {
             if (!cJSON_IsArray(there)) {
                 cJSON *array = cJSON_CreateArray();
                 cJSON_AddItemToArray(array, cJSON_DetachItemViaPointer(object, there));
@@ -314,8 +312,8 @@ static cJSON *process_object(const struct process *p, const struct losses *losse
     cJSON_AddItemToObject(object, "meta", meta_object(p));
     cJSON *notes = cJSON_AddArrayToObject(object, "notes");
     for (uint32_t i = 0; i < p->note_count; i++) {
-        char *note = json_clean(p->notes[i], strlen(p->notes[i]));
-        cJSON_AddItemToArray(notes, cJSON_CreateString(note ? note : ""));
+        char *note = memory_from(json_clean(p->notes[i], strlen(p->notes[i])));
+        cJSON_AddItemToArray(notes, cJSON_CreateString(note));
         free(note);
     }
     cJSON_AddItemToObject(object, "own_cost", cost_object(&p->costs));

@@ -29,8 +29,7 @@ static void put_step(struct trace_writer *w, struct process *p, uint64_t number,
     struct shown at = {.begin_ns = begin_ns, .end_ns = end_ns};
     char name[64];
     bool is_again = w->scope.steps && w->scope.steps->kind == STEPS_PROFILER;
-    if (w->error || !chrome_place(w, p, ROW_STEP, 0, 0, FREE_LANE, 0, &at))
-        return;
+    chrome_place(w, p, ROW_STEP, 0, 0, FREE_LANE, 0, &at);
     snprintf(name, sizeof name, is_again ? "step %llu" : STEP_NAME "%llu",
              (unsigned long long)number);
     char *out = chrome_begin_slice(w, is_again ? "step" : "user_annotation", NULL, name, &at,
@@ -138,11 +137,10 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
     }
 }
 
-/* ---- activities
- * ---------------------------------------------------------------------------------- */
+/* ---- activities ------------------------------------------------------------------------------ */
 
-/* Finds the row and the times shown there. Returns false without memory. */
-static bool place_beside(struct trace_writer *w, const struct slice *s, bool is_hold,
+/* Finds the row and the times shown there. */
+static void place_beside(struct trace_writer *w, const struct slice *s, bool is_hold,
                          struct shown *at)
 {
     const struct event *e = &s->event;
@@ -153,12 +151,11 @@ static bool place_beside(struct trace_writer *w, const struct slice *s, bool is_
     if (!is_hold && !t->own && trace_row_holds(row, at->begin_ns, at->end_ns)) {
         trace_row_fit(row, &at->begin_ns, &at->end_ns);
         at->row = row;
-    } else if (!chrome_place(w, e->process, is_hold ? ROW_GIL : ROW_HOST, 0,
-                             is_hold || t->own ? 0 : t->index + 1ull, FREE_LANE, t->index, at)) {
-        return false;
+    } else {
+        chrome_place(w, e->process, is_hold ? ROW_GIL : ROW_HOST, 0,
+                     is_hold || t->own ? 0 : t->index + 1ull, FREE_LANE, t->index, at);
     }
     chrome_reach(w, e->process, at->begin_ns, at->end_ns);
-    return true;
 }
 
 static char *put_facts(char *out, const struct record *r)
@@ -197,8 +194,7 @@ static void put_activity(struct trace_writer *w, const struct slice *s)
         r->type == RECORD_OS_CALL ? host_os_name(&s->event, text) : record_title(r, text);
     struct shown at;
     uint32_t stack = chrome_stack(w, s->event.process, r->stack_id, walk_range(s));
-    if (w->error || !place_beside(w, s, is_hold, &at))
-        return;
+    place_beside(w, s, is_hold, &at);
     if (is_hold) {
         snprintf(text, sizeof text, "%s (tid %u)", t->name[0] ? t->name : "thread", t->tid);
         title = text;
@@ -247,8 +243,6 @@ static void put_sample(struct trace_writer *w, const struct slice *s,
     uint64_t at_ns = chrome_time(w, sample->at_ns);
     uint32_t stack = chrome_stack(w, e->process, sample->stack, range);
     uint32_t holder = chrome_stack(w, e->process, sample->holder_stack, range);
-    if (w->error)
-        return;
     if (stack)
         name = call_tree_frame(w->scope.tree, stack)->label;
     char *out = chrome_begin_instant(

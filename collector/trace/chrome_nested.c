@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "base/memory.h"
 #include "flight.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
@@ -29,18 +30,16 @@ _Static_assert(CHROME_EVENT_BYTES + 3 * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES &
  */
 
 /* Closes a slice: on its thread's row (NULL: not nested) if it is innermost there, else on a row
- * beside it. Returns false without memory. */
-static bool close_nested(struct trace_writer *w, const struct host_span *span, struct shown *at)
+ * beside it. */
+static void close_nested(struct trace_writer *w, const struct host_span *span, struct shown *at)
 {
     bool is_free = span->type == SPAN_RANGE && !span->nested;
     at->row = is_free ? NULL : chrome_row(w, span->thread->index);
     at->begin_ns = chrome_time(w, span->begin_ns);
     at->end_ns = chrome_time(w, span->end_ns);
-    if (!(at->row && trace_row_close(at->row, &at->begin_ns, &at->end_ns)) &&
-        !chrome_place(w, span->process, ROW_RANGE, 0, 0, FREE_LANE, 0, at))
-        return false;
+    if (!(at->row && trace_row_close(at->row, &at->begin_ns, &at->end_ns)))
+        chrome_place(w, span->process, ROW_RANGE, 0, 0, FREE_LANE, 0, at);
     chrome_reach_into(w, span->process, at);
-    return true;
 }
 
 /* ---- ranges -----------------------------------------------------------------------------------
@@ -121,21 +120,19 @@ static void put_range(struct trace_writer *w, const struct host_span *range, con
         chrome_end_slice(w, begin_range(w, "cpu_op", range->text, range->number, at), 0);
 }
 
-int chrome_projected(void *context, const struct projection *p, const struct projected_range *range)
+void chrome_projected(void *context, const struct projection *p,
+                      const struct projected_range *range)
 {
     struct trace_writer *w = context;
     struct shown at = {.begin_ns = range->begin_ns, .end_ns = range->end_ns};
     const struct kernel_name *text = range->text;
     /* Kineto's readers take a step on a device for work. */
     if (text && strncmp(text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
-        return 0;
-    struct gpu_row *row =
-        chrome_lane(w, p->process, ROW_ANNOTATION, p->device, p->stream, p->lane, p->thread, &at);
-    if (!row)
-        return w->error;
-    at.row = &row->row;
+        return;
+    at.row =
+        &chrome_lane(w, p->process, ROW_ANNOTATION, p->device, p->stream, p->lane, p->thread, &at)
+             ->row;
     chrome_end_slice(w, begin_range(w, "gpu_user_annotation", text, range->sequence, &at), 0);
-    return w->error;
 }
 
 /* ---- operators --------------------------------------------------------------------------------
@@ -155,17 +152,12 @@ static void connect(struct trace_writer *w, const struct host_span *op, const st
     if (forward)
         chrome_put_arrow(w, op->process, "fwdbwd",
                          &rows->forward_ids[forward - rows->op_pairs.slots], forward->begin_ns, at);
-    int kept = ended ? op_pairs_keep(&rows->op_pairs, &shown,
-                                     w->walk->op_threads[op->thread->index], &slot)
-                     : 0;
-    if (kept <= 0) {
-        (void)chrome_ok(w, kept);
+    if (!ended ||
+        op_pairs_keep(&rows->op_pairs, &shown, w->walk->op_threads[op->thread->index], &slot) <= 0)
         return;
-    }
     if (!rows->forward_ids)
-        rows->forward_ids = calloc(OP_PAIRS_MAX, sizeof *rows->forward_ids);
-    if (chrome_ok(w, rows->forward_ids ? 0 : GPUPROF_NO_MEMORY))
-        rows->forward_ids[slot] = at->row->ids;
+        rows->forward_ids = memory_new(OP_PAIRS_MAX, sizeof *rows->forward_ids);
+    rows->forward_ids[slot] = at->row->ids;
 }
 
 /* Writes the members that both kinds of operators end with. */
@@ -232,8 +224,6 @@ static void put_operator(struct trace_writer *w, const struct host_span *op, con
                          enum span_change change)
 {
     uint32_t stack = chrome_stack(w, op->process, op->stack, NULL);
-    if (w->error)
-        return;
     if (op_is_module(op))
         put_module(w, op, at, change);
     else
@@ -251,8 +241,6 @@ static void put_library(struct trace_writer *w, const struct host_span *call,
     int error = 0;
     const struct kernel_name *text = library_kind_text(&w->walk->kinds, call->kind, &error);
     uint32_t stack = chrome_stack(w, call->process, call->stack, NULL);
-    if (!chrome_ok(w, error))
-        return;
     char *out = chrome_begin_slice(
         w, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category : "library", NULL,
         f->name, at, ARGS_BYTES + (text ? text->json_bytes : 0) + (stack ? CHROME_STACK_BYTES : 0));
@@ -273,8 +261,9 @@ void chrome_nested(struct trace_writer *w, const struct slice *s)
     struct shown at = {0};
     if (s->change == SPAN_OPENED && !is_free)
         trace_row_open(chrome_row(w, span->thread->index), chrome_time(w, span->begin_ns));
-    if (s->change == SPAN_OPENED || !close_nested(w, span, &at))
+    if (s->change == SPAN_OPENED)
         return;
+    close_nested(w, span, &at);
     if (span->type == SPAN_RANGE)
         put_range(w, span, &at, s->change);
     else if (span->type == SPAN_OP)

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "rank.h"
 #include "read/process.h"
 #include "record/gpu_record.h"
 #include "resolve/device_sources.h"
 #include "trace/chrome.h"
 
-#define DEVICE_PLACES_MAX 64                      /* readers know ordinals up to 63 */
-#define SORT_PLACES       (1 + DEVICE_PLACES_MAX) /* per process: its own, then its devices' */
+#define SORT_PLACES (1 + DEVICES_NUMBERED) /* per process: its own, then its devices' */
 
 #define STEP_TIDS_MAX 16       /* numbers tried for the steps' row */
 #define PID_VIRTUAL   5000000u /* above Linux's largest pid */
@@ -21,75 +21,84 @@
 
 _Static_assert(STREAM_ORDERED_MAX * 5 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
 
-void chrome_rows_init(struct trace_writer *w)
-{
-    struct chrome_rows *rows = &w->rows;
-    device_pids_init(&rows->own_pids, w->shown.list, w->shown.count);
-    rows->pids = w->scope.pids ? w->scope.pids : &rows->own_pids;
-    rows->places.count_max = GPU_ROWS_MAX;
-}
-
 void chrome_rows_release(struct trace_writer *w)
 {
     struct chrome_rows *rows = &w->rows;
     for (uint32_t i = 0; i < rows->count; i++)
         free(rows->list[i]);
+    for (uint32_t i = 0; i < rows->place_count; i++) {
+        free(rows->places[i]->counted);
+        free(rows->places[i]);
+    }
     free(rows->list);
-    key_map_release(&rows->places);
-    key_map_release(&rows->named);
-    device_pids_release(&rows->own_pids);
+    free(rows->places);
+    key_map_release(&rows->numbers);
+    key_map_release(&rows->place_numbers);
 }
 
-/* ---- pids and tids --------------------------------------------------------------------------- */
+/* ---- processes and devices ------------------------------------------------------------------- */
 
-void device_pids_init(struct device_pids *d, struct process *const *processes,
-                      uint32_t process_count)
+static void put_process_names(struct trace_writer *w, uint32_t pid, const char *title,
+                              const char *label, uint32_t sort_index)
 {
-    *d = (struct device_pids){
-        .processes = processes, .process_count = process_count, .next = PID_VIRTUAL};
-    d->known.count_max = GPU_ROWS_MAX;
+    chrome_put_metadata(w, "process_name", pid, pid, title, 0);
+    if (label)
+        chrome_put_metadata(w, "process_labels", pid, pid, label, 0);
+    chrome_put_metadata(w, "process_sort_index", pid, pid, NULL, sort_index);
 }
 
-void device_pids_release(struct device_pids *d)
-{
-    key_map_release(&d->known);
-}
-
-/* A full map is no error: what does not fit is made again. */
-static void remember(struct trace_writer *w, struct key_map *map, struct key key, uint64_t value)
-{
-    (void)chrome_ok(w, key_map_set(map, key, value) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0);
-}
-
-static bool is_process(const struct device_pids *d, uint32_t pid)
-{
-    for (uint32_t i = 0; i < d->process_count; i++)
-        if (d->processes[i]->shown_pid == pid)
-            return true;
-    return false;
-}
-
-/* Returns the pid of a process's device. */
+/* Returns the ordinal of a device if nothing else has that number. */
 static uint32_t device_pid(struct trace_writer *w, const struct process *p, uint64_t device)
 {
-    struct device_pids *d = w->rows.pids;
-    struct key key = {p->index, device, 0};
-    uint32_t pid = (uint32_t)key_map_get(&d->known, key);
-    if (pid)
-        return pid - 1;
-    bool is_free = device < PID_ORDINALS && !(d->ordinals[device / 64] >> device % 64 & 1) &&
-                   !is_process(d, (uint32_t)device);
-    if (is_free) {
-        pid = (uint32_t)device;
-        d->ordinals[device / 64] |= 1ull << device % 64;
-    } else {
-        while (is_process(d, d->next))
-            d->next++;
-        pid = d->next++;
-    }
-    remember(w, &d->known, key, pid + 1ull);
-    return pid;
+    const struct recording *rec = w->walk->rec;
+    bool in_archive = w->scope.owners;
+    struct process *const *all = in_archive ? rec->processes : w->shown.list;
+    uint32_t *owners = in_archive ? w->scope.owners : w->rows.owners;
+    bool is_free = device < DEVICES_NUMBERED && (!owners[device] || owners[device] == p->index + 1);
+    for (uint32_t i = 0; is_free && i < (in_archive ? rec->count : w->shown.count); i++)
+        is_free = all[i]->shown_pid != device;
+    if (!is_free)
+        return PID_VIRTUAL + SORT_PLACES * p->index + (uint32_t)(device % DEVICES_NUMBERED);
+    owners[device] = p->index + 1;
+    return (uint32_t)device;
 }
+
+static void put_device_names(struct trace_writer *w, const struct trace_place *place)
+{
+    const struct process *p = place->process;
+    char title[1024 + DEVICE_NAME_BYTES + 64], label[64];
+    char rank[RANK_TITLE_BYTES], command[1024];
+    const struct surveyed_device *d = survey_device(&w->walk->survey, p, place->device);
+    snprintf(label, sizeof label, "GPU %llu", (unsigned long long)place->device);
+    /* The distinctive part comes first, since viewers cut the end off. */
+    snprintf(title, sizeof title, "%s%s%s%s: %s", process_rank_title(p, rank), label,
+             d && d->name[0] ? " " : "", d ? d->name : "",
+             process_command_title(p, true, command, sizeof command));
+    put_process_names(w, place->pid, title, label,
+                      SORT_PLACES * p->index + 1 + (uint32_t)(place->device % DEVICES_NUMBERED));
+}
+
+struct trace_place *chrome_place_of(struct trace_writer *w, struct process *p, uint64_t device)
+{
+    struct chrome_rows *rows = &w->rows;
+    struct key key = {p->index, device, 0};
+    uint64_t number = key_map_get(&rows->place_numbers, key);
+    if (!number && rows->place_count == GPU_ROWS_MAX)
+        number = rows->place_count; /* beyond any realistic number, the last one is shared */
+    if (number)
+        return rows->places[number - 1];
+    struct trace_place *place = memory_new(1, sizeof *place);
+    *place = (struct trace_place){.process = p, .device = device, .pid = p->shown_pid};
+    ARRAY_PUSH(rows->places, rows->place_count, &place);
+    (void)key_map_set(&rows->place_numbers, key, rows->place_count);
+    if (device != PROCESS_ITSELF) {
+        place->pid = device_pid(w, p, device);
+        put_device_names(w, place);
+    }
+    return place;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Returns a small tid that no thread has, so that viewers that sort rows by tid show steps on top.
  * 0: none found. */
@@ -104,8 +113,20 @@ static uint32_t step_tid(const struct process *p)
     return 0;
 }
 
-/* A stream's own row has its number. Some viewers (Perfetto) always sort a process's rows by tid:
- * so a stream's lanes and ranges get neighbouring tids, and other rows larger ones. */
+/* A row's place in its process. Of a device: ranges above their stream, overlapping slices below,
+ * synchronisations and throttling last. Of a process: steps above its threads, other rows below. */
+static uint32_t row_order(enum row_kind kind, uint64_t stream, uint32_t lane)
+{
+    uint32_t number = (uint32_t)(stream % STREAM_ORDERED_MAX);
+    if (kind == ROW_STEP)
+        return lane;
+    if (kind == ROW_STREAM || kind == ROW_ANNOTATION)
+        return (2 * number + (kind == ROW_STREAM)) * GPU_LANES_MAX + lane;
+    return (2 * STREAM_ORDERED_MAX + kind + number) * GPU_LANES_MAX + lane;
+}
+
+/* A stream's own row has its number. Some viewers (Perfetto) always sort a process's rows by tid,
+ * so other rows have theirs in order. */
 static uint32_t row_tid(const struct chrome_rows *rows, const struct process *p, enum row_kind kind,
                         uint64_t stream, uint32_t lane)
 {
@@ -114,60 +135,8 @@ static uint32_t row_tid(const struct chrome_rows *rows, const struct process *p,
         return small;
     if (kind == ROW_STREAM && lane == 0 && stream < GPU_TID_VIRTUAL)
         return (uint32_t)stream;
-    if ((kind == ROW_STREAM || kind == ROW_ANNOTATION) && stream < STREAM_ORDERED_MAX)
-        return GPU_TID_VIRTUAL + (uint32_t)stream * 2 * GPU_LANES_MAX +
-               (kind == ROW_STREAM ? GPU_LANES_MAX : 0) + lane;
-    if (stream == 0 || (kind == ROW_HOST && stream < STREAM_ORDERED_MAX))
-        return GPU_TID_VIRTUAL + STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX +
-               (kind + 2 * (uint32_t)stream) * GPU_LANES_MAX + lane;
-    return 2 * GPU_TID_VIRTUAL + rows->count;
-}
-
-/* NULL: no memory. */
-static struct gpu_row *row_make(struct trace_writer *w, struct process *p, enum row_kind kind,
-                                uint64_t device, uint64_t stream, uint32_t lane)
-{
-    struct chrome_rows *rows = &w->rows;
-    struct gpu_row *row =
-        ARRAY_ROOM(rows->list, rows->count, rows->capacity, 64) ? malloc(sizeof *row) : NULL;
-    if (!chrome_ok(w, row ? 0 : GPUPROF_NO_MEMORY))
-        return NULL;
-    *row = (struct gpu_row){.process = p,
-                            .device = device,
-                            .stream = stream,
-                            .kind = kind,
-                            .lane = lane,
-                            .pid = kind < ROW_OVERHEAD ? device_pid(w, p, device) : p->shown_pid,
-                            .tid = row_tid(rows, p, kind, stream, lane)};
-    row->row.ids = row_ids_of(row->pid, row->tid);
-    return rows->list[rows->count++] = row;
-}
-
-static struct gpu_row *row_of(struct trace_writer *w, struct process *p, enum row_kind kind,
-                              uint64_t device, uint64_t stream, uint32_t lane)
-{
-    struct chrome_rows *rows = &w->rows;
-    struct key key = {(uint64_t)p->index << 32 | kind << 16 | lane, device, stream};
-    uint64_t place = key_map_get(&rows->places, key);
-    if (!place && rows->count == GPU_ROWS_MAX)
-        place = rows->count; /* beyond any realistic number of rows, slices share the last one */
-    if (place)
-        return rows->list[place - 1];
-    struct gpu_row *row = row_make(w, p, kind, device, stream, lane);
-    if (row)
-        remember(w, &rows->places, key, rows->count);
-    return row;
-}
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-static void put_process_names(struct trace_writer *w, uint32_t pid, const char *title,
-                              const char *label, uint32_t sort_index)
-{
-    chrome_put_metadata(w, "process_name", pid, pid, title, 0);
-    if (label)
-        chrome_put_metadata(w, "process_labels", pid, pid, label, 0);
-    chrome_put_metadata(w, "process_sort_index", pid, pid, NULL, sort_index);
+    return stream < STREAM_ORDERED_MAX ? GPU_TID_VIRTUAL + row_order(kind, stream, lane)
+                                       : 2 * GPU_TID_VIRTUAL + rows->count;
 }
 
 static void put_row_name(struct trace_writer *w, uint32_t pid, uint32_t tid, const char *name,
@@ -177,43 +146,8 @@ static void put_row_name(struct trace_writer *w, uint32_t pid, uint32_t tid, con
     chrome_put_metadata(w, "thread_sort_index", pid, tid, NULL, sort_index);
 }
 
-uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device)
-{
-    struct key key = {p->index, device, 0};
-    uint32_t pid = device_pid(w, p, device);
-    if (key_map_get(&w->rows.named, key))
-        return pid;
-    remember(w, &w->rows.named, key, 1);
-
-    char title[1024 + DEVICE_NAME_BYTES + 64], label[64];
-    char rank[RANK_TITLE_BYTES], command[1024];
-    const struct surveyed_device *d = survey_device(&w->walk->survey, p, device);
-    /* The distinctive part comes first, since viewers cut the end off. */
-    snprintf(title, sizeof title, "%sGPU %llu%s%s: %s", process_rank_title(p, rank),
-             (unsigned long long)device, d && d->name[0] ? " " : "", d ? d->name : "",
-             process_command_title(p, true, command, sizeof command));
-    snprintf(label, sizeof label, "GPU %llu", (unsigned long long)device);
-    put_process_names(w, pid, title, label,
-                      SORT_PLACES * p->index + 1 + (uint32_t)(device % DEVICE_PLACES_MAX));
-    return pid;
-}
-
-/* A device's order: ranges above their stream, overlapping slices below, synchronisations and
- * throttling last. A process's: steps above its threads, other rows below. */
-static uint32_t row_sort_index(const struct gpu_row *row)
-{
-    uint32_t stream = (uint32_t)(row->stream % (1u << 20)) << 8;
-    switch (row->kind) {
-    case ROW_STREAM: return stream + 128 + row->lane;
-    case ROW_ANNOTATION: return stream + row->lane;
-    case ROW_SYNC: return (1u << 28) + row->lane;
-    case ROW_STEP: return row->lane;
-    default: return (1u << 29) + row->lane;
-    }
-}
-
-/* Writes the name of a row that is not a thread, and of its device. */
-static void chrome_rows_name_row(struct trace_writer *w, struct gpu_row *row)
+/* Writes the name of a row that is not a thread. */
+static void put_name(struct trace_writer *w, const struct gpu_row *row, uint32_t thread)
 {
     static const char *const kinds[] = {
         [ROW_STREAM] = "stream",           [ROW_SYNC] = "synchronisation",
@@ -223,12 +157,9 @@ static void chrome_rows_name_row(struct trace_writer *w, struct gpu_row *row)
         [ROW_GIL] = "GIL: who holds it",
     };
     char name[128], lane[32] = "";
-    row->named = true;
-    if (row->kind < ROW_OVERHEAD)
-        (void)chrome_name_device(w, row->process, row->device);
     if ((row->lane && row->kind == ROW_ANNOTATION) || (row->kind == ROW_HOST && row->stream))
         snprintf(lane, sizeof lane, ", thread %u",
-                 process_thread(row->process, row->thread)->shown_tid);
+                 process_thread(row->place->process, thread)->shown_tid);
     else if (row->lane && row->kind == ROW_THROTTLE)
         snprintf(lane, sizeof lane, " (%s)", throttle_words[row->lane % THROTTLES]);
     else if (row->lane)
@@ -238,33 +169,49 @@ static void chrome_rows_name_row(struct trace_writer *w, struct gpu_row *row)
                  (unsigned long long)row->stream, lane);
     else
         snprintf(name, sizeof name, "%s%s", kinds[row->kind], lane);
-    put_row_name(w, row->pid, row->tid, name, row_sort_index(row));
+    put_row_name(w, row->place->pid, row->tid, name, row_order(row->kind, row->stream, row->lane));
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+static struct gpu_row *row_of(struct trace_writer *w, struct trace_place *place, enum row_kind kind,
+                              uint64_t stream, uint32_t lane, uint32_t thread)
+{
+    struct chrome_rows *rows = &w->rows;
+    struct key key = {(uintptr_t)place, kind << 16 | lane, stream};
+    uint64_t number = key_map_get(&rows->numbers, key);
+    if (!number && rows->count == GPU_ROWS_MAX)
+        number = rows->count; /* likewise */
+    if (number)
+        return rows->list[number - 1];
+    struct gpu_row *row = memory_new(1, sizeof *row);
+    row->place = place;
+    row->kind = kind;
+    row->stream = stream;
+    row->lane = lane;
+    row->tid = row_tid(rows, place->process, kind, stream, lane);
+    row->row.ids = row_ids_of(place->pid, row->tid);
+    ARRAY_PUSH(rows->list, rows->count, &row);
+    (void)key_map_set(&rows->numbers, key, rows->count);
+    put_name(w, row, thread);
+    return row;
+}
 
 struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_kind kind,
                             uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
                             const struct shown *at)
 {
+    struct trace_place *place = chrome_place_of(w, p, kind < ROW_RANGE ? device : PROCESS_ITSELF);
     bool is_free = lane == FREE_LANE;
     /* The default stream must not be 0, since readers check for numbers above 0. */
     if (stream == 0 && (kind == ROW_STREAM || kind == ROW_ANNOTATION))
         stream = GPU_STREAM_DEFAULT;
     lane = is_free ? 0 : lane < GPU_LANES_MAX ? lane : GPU_LANES_MAX - 1;
-    struct gpu_row *row = row_of(w, p, kind, device, stream, lane);
-    while (is_free && row && row->end_ns > at->begin_ns && row->lane + 1 < GPU_LANES_MAX) {
-        struct gpu_row *next = row_of(w, p, kind, device, stream, row->lane + 1);
+    struct gpu_row *row = row_of(w, place, kind, stream, lane, thread);
+    while (is_free && row->end_ns > at->begin_ns && row->lane + 1 < GPU_LANES_MAX) {
+        struct gpu_row *next = row_of(w, place, kind, stream, row->lane + 1, thread);
         if (next == row)
             break;
         row = next;
     }
-    if (!row)
-        return NULL;
-    if (!row->named || kind == ROW_ANNOTATION)
-        row->thread = thread;
-    if (!row->named)
-        chrome_rows_name_row(w, row);
     return row;
 }
 
@@ -273,8 +220,6 @@ struct gpu_row *chrome_place(struct trace_writer *w, struct process *p, enum row
                              struct shown *at)
 {
     struct gpu_row *row = chrome_lane(w, p, kind, device, stream, lane, thread, at);
-    if (!row)
-        return NULL;
     trace_row_fit(&row->row, &at->begin_ns, &at->end_ns);
     if (at->end_ns > row->end_ns)
         row->end_ns = at->end_ns;

@@ -7,6 +7,7 @@
 
 #include "api/api_error.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
@@ -25,20 +26,15 @@ void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begi
                   uint64_t end_ns)
 {
     struct process_span *span = chrome_span(w, p);
-    if (begin_ns < span->begin_ns)
-        span->begin_ns = begin_ns;
-    if (end_ns > span->end_ns)
-        span->end_ns = end_ns;
-    if (end_ns > w->time.last_ns)
-        w->time.last_ns = end_ns;
+    span->begin_ns = min_of(span->begin_ns, begin_ns);
+    span->end_ns = max_of(span->end_ns, end_ns);
+    w->time.last_ns = max_of(w->time.last_ns, end_ns);
 }
 
 void chrome_reach_into(struct trace_writer *w, const struct process *p, const struct shown *at)
 {
-    uint64_t from_ns = w->time.is_of_selection ? w->time.from_ns : 0;
-    uint64_t to_ns = w->time.is_of_selection ? w->time.to_ns : UINT64_MAX;
-    uint64_t begin_ns = at->begin_ns > from_ns ? at->begin_ns : from_ns;
-    uint64_t end_ns = at->end_ns < to_ns ? at->end_ns : to_ns;
+    uint64_t begin_ns = max_of(at->begin_ns, w->time.from_ns);
+    uint64_t end_ns = min_of(at->end_ns, w->time.to_ns);
     if (begin_ns <= end_ns)
         chrome_reach(w, p, begin_ns, end_ns);
 }
@@ -118,19 +114,17 @@ uint32_t chrome_stack(struct trace_writer *w, const struct process *p, uint32_t 
     struct call_tree *t = w->scope.tree;
     struct chrome_frames *f = &w->frames;
     uint32_t found = 0;
-    if (!t || !stack ||
-        !chrome_ok(w, call_tree_stack(t, 0, p->index, stack, range ? range->text : NULL, &found)) ||
-        !found)
+    if (!t || !stack)
+        return 0;
+    call_tree_stack(t, 0, p->index, stack, range ? range->text : NULL, &found);
+    if (!found)
         return 0;
     /* Numbers it and its parents in the order in which this trace meets them, so that traces of
      * other processes do not change the output. */
-    uint32_t *numbers = array_reach(f->numbers, &f->room, found - 1, sizeof *numbers);
-    if (!chrome_ok(w, numbers ? 0 : GPUPROF_NO_MEMORY))
-        return 0;
-    f->numbers = numbers;
-    for (uint32_t n = found; n && !numbers[n - 1] && !w->error; n = call_tree_node(t, n)->parent) {
-        (void)chrome_ok(w, ARRAY_PUSH(f->nodes, f->count, &n));
-        numbers[n - 1] = f->count;
+    f->numbers = array_reach(f->numbers, &f->room, found - 1, sizeof *f->numbers);
+    for (uint32_t n = found; n && !f->numbers[n - 1]; n = call_tree_node(t, n)->parent) {
+        ARRAY_PUSH(f->nodes, f->count, &n);
+        f->numbers[n - 1] = f->count;
     }
     return found;
 }
@@ -247,8 +241,6 @@ static void chrome_writer_take_call(struct trace_writer *w, const struct slice *
                        .end_ns = chrome_time(w, e->end_ns)};
     uint32_t stack =
         w->scope.tree && r->stack_id ? chrome_stack(w, e->process, r->stack_id, walk_range(s)) : 0;
-    if (w->error)
-        return;
     trace_row_fit(at.row, &at.begin_ns, &at.end_ns);
     char *out =
         chrome_begin_slice(w, api_libraries[f->domain < API_DOMAIN_COUNT ? f->domain : 0].category,
@@ -266,6 +258,93 @@ static void chrome_writer_take_call(struct trace_writer *w, const struct slice *
     chrome_reach(w, e->process, at.begin_ns, at.end_ns);
     if (launches(f))
         chrome_count_launch(w, e, at.begin_ns);
+}
+
+/* ---- memory ----------------------------------------------------------------------------------
+ *
+ * From the ledger: counters of each device, and instants in torch.profiler's format for PyTorch's
+ * allocator, which TensorBoard's memory view needs.
+ */
+
+#define NO_THREAD UINT32_MAX
+
+/* The thread index, which a block has as its owner. */
+static uint32_t thread_of(const struct slice *s)
+{
+    if (s->event.record->type != RECORD_MEMORY)
+        return s->event.thread->index;
+    return s->is_called ? s->call.thread : NO_THREAD;
+}
+
+static void chrome_memory_owner(void *context, const struct slice *s, unsigned kind,
+                                uint32_t *number)
+{
+    (void)context;
+    (void)kind;
+    *number = thread_of(s);
+}
+
+/* Returns true if instants show the block: if requested, PyTorch's blocks replace the device blocks
+ * that contain them. */
+static bool is_shown(const struct trace_writer *w, const struct ledger_block *b)
+{
+    bool is_tensor = b->kind == LEDGER_TENSOR;
+    if (b->device == LEDGER_NO_DEVICE && !b->is_host)
+        return false;
+    if (!w->scope.options->memory_events)
+        return !is_tensor && w->scope.survey;
+    return b->is_host || is_tensor == w->walk->survey.has_tensors[b->process->index];
+}
+
+static void put_memory(struct trace_writer *w, const struct ledger_block *b, uint64_t ns,
+                       uint32_t thread, bool comes, const struct place_totals *now)
+{
+    bool is_tensor = b->kind == LEDGER_TENSOR;
+    uint64_t at_ns = chrome_time(w, ns);
+    struct row_ids ids = chrome_has_row(w, thread)
+                             ? chrome_row(w, thread)->ids
+                             : row_ids_of(b->process->shown_pid, b->process->shown_pid);
+    char *out = chrome_begin_instant(w, "t\",\"cat\":\"cpu_instant_event", NULL, "[memory]", &ids,
+                                     at_ns, 0);
+    out += sprintf(
+        out,
+        ",\"Device Type\":%d,\"Device Id\":%lld,\"Addr\":%llu,\"Bytes\":%lld,"
+        "\"Total Allocated\":%llu,\"Total Reserved\":%llu,\"kind\":\"%s\"",
+        !b->is_host, b->is_host ? -1 : (long long)b->device, (unsigned long long)b->address,
+        (long long)(comes ? b->bytes : 0 - b->bytes),
+        (unsigned long long)(is_tensor ? now->tensors : now->allocated),
+        (unsigned long long)(is_tensor ? totals_tensors_reserved(now) : totals_reserved(now)),
+        ledger_kind_name(b->kind));
+    chrome_end_slice(w, out, 0);
+    chrome_reach(w, b->process, at_ns, at_ns);
+    w->totals.gpu_events++;
+}
+
+/* Returns true if a filtered change still counts: changes before and between selected events affect
+ * their totals. */
+static bool chrome_memory_is_counted(const struct trace_writer *w, const struct place_totals *now,
+                                     uint64_t at_ns)
+{
+    const struct selection *piece = w->scope.selection;
+    return piece && selection_has_all_kinds(piece) && chrome_time(w, at_ns) < w->time.to_ns &&
+           number_list_has(&piece->request->devices, now->device);
+}
+
+static void chrome_memory_change(void *context, enum ledger_change change, struct ledger_block *b,
+                                 uint64_t at_ns)
+{
+    struct trace_writer *w = context;
+    const struct place_totals *now = ledger_totals_of(&w->memory.ledger, b);
+    const struct slice *s = w->memory.slice;
+    bool comes = change == LEDGER_GOT;
+    if (!comes && change != LEDGER_GONE)
+        return;
+    bool is_filtered = s ? s->is_filtered : w->scope.selection != NULL;
+    if (!now || (is_filtered && !chrome_memory_is_counted(w, now, at_ns)))
+        return;
+    if (!is_filtered && is_shown(w, b))
+        put_memory(w, b, at_ns, s && !comes ? thread_of(s) : b->owner, comes, now);
+    chrome_count_memory(w, now, at_ns);
 }
 
 /* ---- the writer -------------------------------------------------------------------------------
@@ -310,11 +389,11 @@ static void chrome_writer_take(struct trace_writer *w, const struct slice *s)
     }
 }
 
-static int chrome_take(struct trace_writer *w, const struct slice *s)
+static void chrome_take(struct trace_writer *w, const struct slice *s)
 {
-    chrome_memory_take(w, s);
-    if (w->error)
-        return w->error;
+    w->memory.slice = s;
+    w->memory.books.take(w->memory.books.context, s);
+    w->memory.slice = NULL;
     const struct host_span *span = s->change != SPAN_MARKED ? s->span : NULL;
     bool is_nested = s->change && span;
     if (s->is_filtered && s->change != SPAN_OPENED) { /* it may end where it is shown */
@@ -326,13 +405,10 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
     } else {
         chrome_writer_take(w, s);
     }
-    return w->error;
 }
 
 static void chrome_free(struct trace_writer *w)
 {
-    if (!w)
-        return;
     free(w->shown.rows);
     free(w->shown.spans);
     free(w->frames.numbers);
@@ -352,9 +428,7 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
 {
     struct recording *rec = walk->rec;
     const struct process *only = scope->only;
-    struct trace_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
+    struct trace_writer *w = memory_new(1, sizeof *w);
     struct chrome_processes *shown = &w->shown;
     *shown = (struct chrome_processes){
         .list = rec->processes + (only ? only->index : 0),
@@ -366,34 +440,31 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     w->walk = walk;
     w->scope = *scope;
     w->time.origin_ns = walk->survey.origin_ns;
-    shown->rows = calloc(shown->thread_count + 1u, sizeof *shown->rows);
-    shown->spans = calloc(shown->count + 1u, sizeof *shown->spans);
+    shown->rows = memory_new(shown->thread_count + 1u, sizeof *shown->rows);
+    shown->spans = memory_new(shown->count + 1u, sizeof *shown->spans);
     projections_init(&w->rows.projections, scope->survey, chrome_projected, w);
+    w->time.to_ns = UINT64_MAX;
     if (scope->selection)
-        w->time.is_of_selection =
-            selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns) &&
-            w->time.to_ns > w->time.from_ns;
-    chrome_rows_init(w);
-    chrome_memory_init(w);
-    if (!shown->rows || !shown->spans || chrome_counters_init(w) < 0) {
-        chrome_free(w);
-        return NULL;
-    }
+        selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns);
+    w->memory.books = ledger_consumer(&w->memory.ledger);
+    ledger_init(&w->memory.ledger, walk,
+                &(struct ledger_user){
+                    .context = w, .change = chrome_memory_change, .owner = chrome_memory_owner});
+    chrome_counters_init(w);
     for (uint32_t i = 0; i < shown->count; i++)
         shown->spans[i].begin_ns = UINT64_MAX;
     chrome_head(w);
     return w;
 }
 
-static int chrome_end(struct trace_writer *w)
+static void chrome_end(struct trace_writer *w)
 {
-    (void)chrome_ok(w, w->memory.books.end(w->memory.books.context));
+    w->memory.books.end(w->memory.books.context);
     chrome_throttle_end(w);
-    (void)chrome_ok(w, projections_end(&w->rows.projections));
+    projections_end(&w->rows.projections);
     chrome_steps_end(w);
     chrome_put_counters(w);
     chrome_tail(w);
-    return w->error;
 }
 
 const struct trace_format chrome_format = {

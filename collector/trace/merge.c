@@ -156,16 +156,17 @@ static int merge_trace_take_slice(void *context, const struct slice *s)
         thin(m, &thinned);
         s = &thinned;
     }
-    int error = m->format->take(m->one.writer, s);
+    m->format->take(m->one.writer, s);
     if (m->fit.thinning.weighs)
         weigh_slice(&m->fit.thinning, s, written(m) - before);
-    return error == 0 && m->one.out->error ? WALK_STOP : error; /* output_finish reports it */
+    return m->one.out->error ? WALK_STOP : 0; /* output_finish reports it */
 }
 
 static int merge_trace_end(void *context)
 {
     struct merge *m = context;
-    return m->format->end(m->one.writer);
+    m->format->end(m->one.writer);
+    return 0;
 }
 
 /* ---- one trace ------------------------------------------------------------------------------- */
@@ -190,10 +191,6 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     m->one.is_large = false;
     m->one.out = out;
     m->one.writer = m->format->create(out, &m->walk, scope);
-    if (!m->one.writer) {
-        say_error("merge", GPUPROF_NO_MEMORY);
-        return GPUPROF_NO_MEMORY;
-    }
     int error = walk_run(&m->walk, scope->only, &consumer, 1);
     m->one.bytes = written(m);
     m->format->free(m->one.writer);
@@ -327,8 +324,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
     m->rec.progress = progress_begin("merge", recording_bytes(&m->rec) * 2u);
-    if (walk_init(&m->walk, &m->rec) < 0)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    walk_init(&m->walk, &m->rec);
     /* Walks the recording before writing: traces of ranks share an origin, and names, stacks,
      * devices and steps must be known in advance. */
     enum exit_code code =
@@ -340,8 +336,8 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     if (code != EXIT_OK)
         return code;
     m->with_stacks = m->walk.survey.stacks.stack_count;
-    if (m->with_stacks && call_tree_init(&m->tree, &m->walk.survey, NULL, options->symbols) < 0)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    if (m->with_stacks)
+        call_tree_init(&m->tree, &m->walk.survey, NULL, options->symbols);
     if (is_archive)
         return merge_write_archive(m, options->output);
     if (!m->split) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/workers.h"
 #include "error.h"
@@ -55,17 +56,17 @@ static bool has_several_jobs(const struct recording *rec)
     return false;
 }
 
-/* Returns one file per process, in display order; the caller frees it. NULL: no memory. `cycle` is
- * the window number for their names; 0: none. */
+/* Returns one file per process, in display order; the caller frees it. `cycle` is the window number
+ * for their names; 0: none. */
 static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
 {
     const struct recording *rec = &m->rec;
     const char *ending = m->format->rank_ending ? m->format->rank_ending : m->format->file.ending;
-    struct rank_file *files = calloc(rec->count + 1u, sizeof *files);
+    struct rank_file *files = memory_new(rec->count + 1u, sizeof *files);
     bool ranked = rec->count && rec->processes[0]->rank != RANK_NONE;
     bool with_gpu = recording_any(rec, process_has_gpu), has_jobs = has_several_jobs(rec);
     uint64_t next = 0;
-    for (uint32_t i = 0; files && i < rec->count; i++) {
+    for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
         struct rank_file *f = &files[i];
         char job[24] = "", number[32] = "";
@@ -223,8 +224,7 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder, uint64_t 
     struct rank_work work = {m, folder, files};
     struct workers workers;
     bool is_new = false;
-    enum exit_code code =
-        files ? make_folder(folder, &is_new) : verb_output_failed(folder, GPUPROF_NO_MEMORY);
+    enum exit_code code = make_folder(folder, &is_new);
     if (code == EXIT_OK) {
         recording_deal(&m->rec);
         bool has_workers =
@@ -267,12 +267,13 @@ static int write_manifest(struct merge *m, struct zip_writer *zip, const struct 
 static int write_members(struct merge *m, struct zip_writer *zip, const char *path,
                          const struct rank_file *files)
 {
-    struct device_pids pids;
-    device_pids_init(&pids, m->rec.processes, m->rec.count);
+    uint32_t owners[DEVICES_NUMBERED] = {0};
     int error = write_manifest(m, zip, files), failed = 0;
     for (uint32_t i = 0; error == 0 && failed == 0 && i < m->rec.count; i++) {
-        struct trace_scope scope = {
-            .only = files[i].process, .rank = files[i].rank, .pids = &pids, .name = files[i].name};
+        struct trace_scope scope = {.only = files[i].process,
+                                    .rank = files[i].rank,
+                                    .owners = owners,
+                                    .name = files[i].name};
         struct output member;
         zip_writer_begin(zip, files[i].name, &member);
         member.room = &m->room;
@@ -284,7 +285,6 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         if (failed == 0 && error == 0)
             merge_say_left_out(m, files[i].name);
     }
-    device_pids_release(&pids);
     if (failed < 0)
         return failed;
     if (error < 0)
@@ -299,8 +299,7 @@ enum exit_code merge_write_archive(struct merge *m, const char *path)
     struct output out;
     struct zip_writer zip;
     struct rank_file *files = rank_files_make(m, 0);
-    enum exit_code code = files ? verb_output_open(&out, path, NULL) /* its members are bounded */
-                                : verb_output_failed(path, GPUPROF_NO_MEMORY);
+    enum exit_code code = verb_output_open(&out, path, NULL); /* its members are bounded */
     if (code == EXIT_OK) {
         zip_writer_init(&zip, &out);
         int error = write_members(m, &zip, path, files);

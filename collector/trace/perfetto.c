@@ -12,13 +12,11 @@
  * need other places and names than for JSON. CPU samples do use Perfetto's own format
  * (track_packets.h).
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
-#include "base/key_map.h"
-#include "error.h"
+#include "base/memory.h"
 #include "resolve/selection.h"
 #include "trace/trace_writer.h"
 #include "trace/track_packets.h"
@@ -37,7 +35,7 @@ struct trace_writer {
     struct track_packets packets;
     struct packet event;
     struct packet interned; /* new interned texts of the event */
-    struct text_numbers texts[TEXTS];
+    struct kernel_names texts[TEXTS];
     struct perfetto_samples samples;
     uint64_t origin_ns;      /* origin of all times */
     uint64_t from_ns, to_ns; /* of a selected time; else 0 */
@@ -65,16 +63,16 @@ static const struct text_fields text_fields[TEXTS] = {
 static void put_interned(struct trace_writer *w, enum texts kind, struct json_piece string)
 {
     const struct text_fields *fields = &text_fields[kind];
-    bool is_new;
-    uint32_t number = text_number(&w->texts[kind], string.at, string.length, &is_new);
-    if (is_new) {
+    uint32_t before = w->texts[kind].count;
+    const struct kernel_name *text = kernel_name_intern(&w->texts[kind], string.at, string.length);
+    if (w->texts[kind].count > before) {
         size_t opened = packet_open(&w->interned, fields->table);
-        packet_number(&w->interned, INTERNED_NUMBER, number);
+        packet_number(&w->interned, INTERNED_NUMBER, text->number);
         packet_string(&w->interned, INTERNED_TEXT, string);
         packet_close(&w->interned, opened);
     }
-    if (number)
-        packet_number(&w->event, fields->as_number, number);
+    if (text)
+        packet_number(&w->event, fields->as_number, text->number);
     else
         packet_string(&w->event, fields->as_text, string);
 }
@@ -125,32 +123,16 @@ enum member { PH, CAT, NAME, PID, TID, TS, DUR, ID, SCOPE, BIND_ID, FLOW_OUT_OF,
 /* Members after `args` are only for Chrome's viewers. */
 static void read_members(struct json_piece event, struct json_piece *members)
 {
-#define MEMBER(name)                                                                               \
-    {                                                                                              \
-        "\"" name "\"", sizeof name + 1                                                            \
-    }
-    static const struct json_piece keys[ARGS] = {
-        MEMBER("ph"),  MEMBER("cat"),     MEMBER("name"),    MEMBER("pid"),
-        MEMBER("tid"), MEMBER("ts"),      MEMBER("dur"),     MEMBER("id"),
-        MEMBER("s"),   MEMBER("bind_id"), MEMBER("flow_out")};
-#undef MEMBER
-    static const char args[] = "\"args\":";
-    const char *at = event.at + 1, *end = event.at + event.length;
+    static const char *const keys[MEMBERS] = {"\"ph\"",  "\"cat\"",     "\"name\"",     "\"pid\"",
+                                              "\"tid\"", "\"ts\"",      "\"dur\"",      "\"id\"",
+                                              "\"s\"",   "\"bind_id\"", "\"flow_out\"", "\"args\""};
+    const char *at = event.at + 1;
     struct json_piece key, value;
     memset(members, 0, MEMBERS * sizeof *members);
-    for (;;) {
-        at += at < end && *at == ',';
-        if ((size_t)(end - at) > sizeof args && memcmp(at, args, sizeof args - 1) == 0) {
-            at += sizeof args - 1;
-            members[ARGS] = (struct json_piece){at, (size_t)(end - at)};
-            return;
-        }
-        if (!json_next(&at, end, &key, &value))
-            return;
-        for (unsigned i = 0; i < ARGS; i++)
-            if (key.length == keys[i].length && memcmp(key.at, keys[i].at, key.length) == 0)
+    while (!members[ARGS].length && json_next(&at, event.at + event.length, &key, &value))
+        for (unsigned i = 0; i < MEMBERS; i++)
+            if (strncmp(key.at, keys[i], key.length) == 0)
                 members[i] = value;
-    }
 }
 
 /* Begins an event for a slice, instant or arrow end; arguments follow. */
@@ -312,17 +294,15 @@ static int take_text(void *context, const char *data, size_t length)
     struct packet *text = &w->text;
     packet_append(text, data, length);
     const char *at = (const char *)text->bytes, *end = at + text->used, *newline;
-    for (; !text->failed && (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1)
+    for (; (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1)
         perfetto_take_line(w, (struct json_piece){at, (size_t)(newline - at)});
     text->used = (size_t)(end - at);
     memmove(text->bytes, at, text->used);
-    bool failed = text->failed || w->packets.part.failed || w->packets.failed || w->event.failed ||
-                  w->interned.failed;
-    return failed ? ENOMEM : w->out->error;
+    return w->out->error;
 }
 
 /* Called when an event, and so its text, is complete. */
-static int drain(struct trace_writer *w, int error)
+static void drain(struct trace_writer *w)
 {
     struct packet *text = &w->text;
     output_drain(&w->chrome_out);
@@ -332,22 +312,18 @@ static int drain(struct trace_writer *w, int error)
     }
     if (w->chrome_out.error && !w->out->error)
         w->out->error = w->chrome_out.error;
-    return error;
 }
 
 static void perfetto_free(struct trace_writer *w)
 {
-    if (!w)
-        return;
-    if (w->chrome)
-        chrome_format.free(w->chrome);
+    chrome_format.free(w->chrome);
     output_finish(&w->chrome_out, 0);
     packet_release(&w->text);
     track_packets_release(&w->packets);
     packet_release(&w->event);
     packet_release(&w->interned);
     for (unsigned i = 0; i < TEXTS; i++)
-        text_numbers_release(&w->texts[i]);
+        kernel_names_release(&w->texts[i]);
     perfetto_samples_release(&w->samples);
     free(w);
 }
@@ -355,9 +331,7 @@ static void perfetto_free(struct trace_writer *w)
 static struct trace_writer *perfetto_create(struct output *out, struct walk *walk,
                                             const struct trace_scope *scope)
 {
-    struct trace_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
+    struct trace_writer *w = memory_new(1, sizeof *w);
     w->out = out;
     w->origin_ns = walk->survey.origin_ns;
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
@@ -371,22 +345,20 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     bound.for_perfetto = true;
     w->samples.tree = scope->tree;
     bound.name = NULL; /* viewers show the file's name; this keeps the bytes independent of it */
+    for (unsigned i = 0; i < TEXTS; i++)
+        w->texts[i] = (struct kernel_names){.plain = true, .text_max = STRING_TABLE_BYTES};
     w->chrome = chrome_format.create(&w->chrome_out, walk, &bound);
-    if (!w->chrome) {
-        perfetto_free(w);
-        return NULL;
-    }
-    (void)drain(w, 0);
+    drain(w);
     return w;
 }
 
-static int perfetto_take(struct trace_writer *w, const struct slice *s)
+static void perfetto_take(struct trace_writer *w, const struct slice *s)
 {
-    int error = drain(w, chrome_format.take(w->chrome, s));
-    if (error < 0 || s->is_filtered)
-        return error;
     uint64_t at_ns = s->event.begin_ns, origin_ns = w->origin_ns;
-    return perfetto_sample(&w->samples, &w->packets, s, at_ns > origin_ns ? at_ns - origin_ns : 0);
+    chrome_format.take(w->chrome, s);
+    drain(w);
+    if (!s->is_filtered)
+        perfetto_sample(&w->samples, &w->packets, s, at_ns > origin_ns ? at_ns - origin_ns : 0);
 }
 
 static uint64_t perfetto_bytes(const struct trace_writer *w)
@@ -394,11 +366,11 @@ static uint64_t perfetto_bytes(const struct trace_writer *w)
     return w->packets.written + w->packets.part.used;
 }
 
-static int perfetto_end(struct trace_writer *w)
+static void perfetto_end(struct trace_writer *w)
 {
-    int error = drain(w, chrome_format.end(w->chrome));
+    chrome_format.end(w->chrome);
+    drain(w);
     track_packets_flush(&w->packets);
-    return error;
 }
 
 const struct trace_format perfetto_format = {

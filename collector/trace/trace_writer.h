@@ -53,22 +53,9 @@ struct thinning {
     uint64_t weighed;
 };
 
-#define PID_ORDINALS 4096 /* a device's pid is its ordinal if that is free */
-
-/* Pids for the devices of one trace, or of several traces shown together. */
-struct device_pids {
-    struct process *const *processes; /* a view: of these traces */
-    uint32_t process_count;
-    struct key_map known;                 /* (process, device) -> pid + 1 */
-    uint64_t ordinals[PID_ORDINALS / 64]; /* bits of ordinals in use as pids */
-    uint32_t next;
-};
-
-void device_pids_init(struct device_pids *d, struct process *const *processes,
-                      uint32_t process_count);
-void device_pids_release(struct device_pids *d);
-
 struct trace_writer;
+
+#define DEVICES_NUMBERED 64 /* readers know ordinals up to 63 */
 
 /* The options that only `merge` has. */
 struct merge_options {
@@ -89,7 +76,9 @@ struct trace_scope {
     bool for_perfetto;                 /* slices encode most arrows ("bind_id"), and CPU samples
                                         * are no events */
     const struct steps *steps;         /* NULL: not shown */
-    struct device_pids *pids;          /* shared with other traces; NULL: not shared */
+    uint32_t *owners;                  /* in an archive, whose members viewers may show as one
+                                        * trace: by ordinal, the process index + 1 whose device has
+                                        * that number as its pid; else NULL */
     const char *name;                  /* trace name; NULL: none */
     uint64_t rank;                     /* RANK_NONE: that of the first process, or 0 */
     const struct thinning *thinning;   /* NULL: none */
@@ -102,15 +91,14 @@ struct trace_format {
     const char *rank_ending; /* ending of a file per rank, after its first point; NULL: same */
     bool is_text;            /* viewers limit the length of text */
     /* Creates a writer; times are shown relative to the origin of the surveyed `walk`. `out`,
-     * `walk` and what `scope` points to must outlive it. Returns NULL without memory. */
+     * `walk` and what `scope` points to must outlive it. */
     struct trace_writer *(*create)(struct output *out, struct walk *walk,
                                    const struct trace_scope *scope);
-    /* Takes a slice. Returns 0 or an error. */
-    int (*take)(struct trace_writer *w, const struct slice *s);
+    void (*take)(struct trace_writer *w, const struct slice *s);
     /* Returns the uncompressed bytes written; NULL: the output's count. */
     uint64_t (*bytes)(const struct trace_writer *w);
-    /* Called after the last event, when losses are known. Returns 0 or an error. */
-    int (*end)(struct trace_writer *w);
+    /* Called after the last event, when losses are known. */
+    void (*end)(struct trace_writer *w);
     void (*free)(struct trace_writer *w);
 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "resolve/host_facts.h"
 
 #define PART_BYTES     (256u << 10) /* packets compressed together; at most 512 KiB */
@@ -13,24 +13,26 @@
 
 void track_packets_init(struct track_packets *t, struct output *out)
 {
-    *t = (struct track_packets){.out = out, .is_plain = out->zstream};
+    *t = (struct track_packets){.out = out,
+                                .is_plain = out->zstream,
+                                .counter_names = {.plain = true, .text_max = STRING_TABLE_BYTES}};
 }
 
 void track_packets_release(struct track_packets *t)
 {
     packet_release(&t->part);
     key_map_release(&t->tracks);
-    text_numbers_release(&t->counter_names);
+    kernel_names_release(&t->counter_names);
 }
 
 void track_packets_flush(struct track_packets *t)
 {
     static const size_t head = 32;
     size_t used = t->part.used;
-    if (!used || t->part.failed)
+    if (!used)
         return;
     t->written += used;
-    uint8_t *packed = !t->is_plain && used <= PART_BYTES_MAX ? malloc(used + head) : NULL;
+    uint8_t *packed = !t->is_plain && used <= PART_BYTES_MAX ? memory_new(used + head, 1) : NULL;
     size_t length = packed ? zstream_pack(t->part.bytes, used, packed, used) : 0;
     if (length) {
         t->part.used = 0;
@@ -128,7 +130,7 @@ static uint64_t find_track(struct track_packets *t, struct key key, bool *is_new
     *is_new = !uuid;
     if (uuid)
         return uuid;
-    t->failed |= key_map_set(&t->tracks, key, ++t->track_count) < 0;
+    (void)key_map_set(&t->tracks, key, ++t->track_count);
     return t->track_count;
 }
 
@@ -165,9 +167,10 @@ uint64_t perfetto_counter(struct track_packets *t, int64_t pid, struct json_piec
     size_t length = json_unescape(name, text);
     text[length++] = ' ';
     length += json_unescape(key, text + length);
-    uint32_t number = text_number(&t->counter_names, text, length, &is_new);
+    const struct kernel_name *named = kernel_name_intern(&t->counter_names, text, length);
     uint64_t parent = perfetto_track(t, TRACK_OF_PROCESS, pid, 0, 0, (struct json_piece){0});
-    uint64_t uuid = find_track(t, (struct key){TRACK_OF_COUNTER, (uint64_t)pid, number}, &is_new);
+    uint64_t uuid =
+        find_track(t, (struct key){TRACK_OF_COUNTER, (uint64_t)pid, (uintptr_t)named}, &is_new);
     if (!is_new)
         return uuid;
     struct packet *p = &t->part;
@@ -205,7 +208,7 @@ static bool is_first(struct perfetto_samples *p, enum reported what, uint64_t wh
     struct key key = {what, which, 0};
     if (key_map_get(&p->reported, key))
         return false;
-    p->failed |= key_map_set(&p->reported, key, value) == GPUPROF_NO_MEMORY;
+    (void)key_map_set(&p->reported, key, value);
     return true;
 }
 
@@ -260,10 +263,8 @@ static uint64_t callstack_of(struct perfetto_samples *p, uint32_t node)
     uint32_t count = 0;
     if (!is_first(p, REPORTED_CALLSTACK, shown, true))
         return shown;
-    for (uint32_t n = node; n && !p->failed; n = call_tree_node(p->tree, n)->parent) {
-        uint32_t frame = call_tree_node(p->tree, n)->frame;
-        p->failed |= ARRAY_PUSH(p->way, count, &frame) < 0;
-    }
+    for (uint32_t n = node; n; n = call_tree_node(p->tree, n)->parent)
+        ARRAY_PUSH(p->way, count, &call_tree_node(p->tree, n)->frame);
     for (uint32_t i = 0; i < count || i < !node; i++)
         frame_of(p, node ? p->way[i] : 0);
     size_t opened = packet_open(&p->interned, INTERNED_CALLSTACK);
@@ -276,8 +277,8 @@ static uint64_t callstack_of(struct perfetto_samples *p, uint32_t node)
     return shown;
 }
 
-int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
-                    uint64_t ns)
+void perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
+                     uint64_t ns)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -285,14 +286,12 @@ int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const s
     struct host_sample sample;
     uint32_t node = 0;
     if (!host_sample(s, &sample) || !sample.is_cpu)
-        return 0;
+        return;
     const struct thread *thread = sample.thread ? sample.thread : e->thread;
     uint64_t count = sample.count < WEIGHT_MAX ? sample.count : WEIGHT_MAX;
-    int error = p->tree && r->stack_id ? call_tree_stack(p->tree, 0, e->process->index, r->stack_id,
-                                                         range ? range->text : NULL, &node)
-                                       : 0;
-    if (error < 0)
-        return error;
+    if (p->tree && r->stack_id)
+        call_tree_stack(p->tree, 0, e->process->index, r->stack_id, range ? range->text : NULL,
+                        &node);
     uint64_t callstack = callstack_of(p, node);
     for (; count; count--) {
         packet_number(&p->sample, PERF_PID, e->process->shown_pid);
@@ -301,5 +300,4 @@ int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const s
         packet_number(&p->sample, PERF_MODE, sample.in_kernel ? MODE_KERNEL : MODE_USER);
         track_packets_event(t, ns, PACKET_SAMPLE, &p->sample, &p->interned, false);
     }
-    return p->failed || p->sample.failed || p->interned.failed ? GPUPROF_NO_MEMORY : 0;
 }

@@ -57,8 +57,7 @@ struct track_packets {
     uint64_t last_ns;      /* base of the next time difference */
     struct key_map tracks; /* known ones */
     uint64_t track_count;
-    struct text_numbers counter_names;
-    bool failed; /* no memory */
+    struct kernel_names counter_names;
 };
 
 void track_packets_init(struct track_packets *t, struct output *out);
@@ -108,13 +107,12 @@ struct perfetto_samples {
     struct key_map reported; /* interned nodes, frames and modules */
     uint32_t *way;           /* owned: frames of a stack, innermost first */
     uint64_t mappings;
-    bool failed; /* no memory */
 };
 
 void perfetto_samples_release(struct perfetto_samples *p);
 
-/* Writes a CPU sample if the slice is one, at that time of the trace. Returns 0 or an error. */
-int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
-                    uint64_t ns);
+/* Writes a CPU sample if the slice is one, at that time of the trace. */
+void perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
+                     uint64_t ns);
 
 #endif

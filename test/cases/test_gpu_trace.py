@@ -262,7 +262,7 @@ def test_pids_of_devices_that_share_an_ordinal(run_verb, make_stacks):
     titles = names(trace, "process_name")
     assert len(titles) == len({pid for pid, _ in titles}) == 6
     devices = sorted(pid for (pid, _), title in titles.items() if ": GPU 0" in title)
-    assert devices == [0, 5000000, 5000001]
+    assert devices == [0, 5000065, 5000130]
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -70,12 +70,14 @@ static void remove_folder(void)
 
 static int take_slice(void *context, const struct slice *s)
 {
-    return chrome_format.take(context, s);
+    chrome_format.take(context, s);
+    return 0;
 }
 
 static int end(void *context)
 {
-    return chrome_format.end(context);
+    chrome_format.end(context);
+    return 0;
 }
 
 static void write_narrowly(struct recording *rec, struct output *out)
