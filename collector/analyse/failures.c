@@ -33,7 +33,7 @@ static int failures_take(struct sums *s, const struct function *f, int32_t resul
 {
     char title[1200];
     struct sums_row *row = sums_row(s, sums_function(s, f), f->domain, (uint64_t)result);
-    if (!row->values[COUNT]) {
+    if (!row->values[COUNT] || first_ns < row->values[FIRST]) {
         row->values[FIRST] = first_ns;
         row->values[PROCESS] = p->index;
         row->values[THREAD] = thread->tid;
@@ -58,7 +58,7 @@ static int failures_take_call(void *context, const struct slice *s)
 {
     struct sums *sums = context;
     const struct event *e = &s->event;
-    if (!sums->begin_ns)
+    if (!sums->begin_ns || e->begin_ns < sums->begin_ns)
         sums->begin_ns = e->begin_ns;
     if (!api_has_failed(e->function->domain, e->record->result))
         return 0;

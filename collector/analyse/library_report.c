@@ -332,17 +332,17 @@ static int library_report_analysis_end(struct report *r)
         const struct sums_row *pair = &l->pairs.rows[i];
         uint32_t kind = l->pairs.count < l->pairs.rows_max ? (uint32_t)pair->keys[PAIR_KIND] : 0;
         const struct library_kind *maker = kind ? library_kind(&l->walk->kinds, kind) : NULL;
-        uint64_t number =
-            key_map_get(&r->resolver.name_numbers,
-                        (struct key){pair->keys[PAIR_PROCESS], pair->keys[PAIR_KERNEL], 0});
         struct kernel_values values = {{[KERNEL_MAKER] = maker ? MAKER_KNOWN : MAKER_NONE}};
-        if (sums_is_others(pair) || !number)
+        if (sums_is_others(pair))
             continue;
+        const struct process *p = r->rec->processes[pair->keys[PAIR_PROCESS]];
+        const struct kernel_name *kernel =
+            resolver_kernel(&r->resolver, p, pair->keys[PAIR_KERNEL]);
         if (maker) {
             values.is[KERNEL_MAKER_FUNCTION] = sums_function(kernels, maker->function);
             values.is[KERNEL_MAKER_TEXT] = sums_name_key(maker->text);
         }
-        struct key name = {sums_name_key(r->resolver.names[number - 1]), 0, 0};
+        struct key name = {sums_name_key(kernel), 0, 0};
         place = KEY_MAP_ITEM(&places, name, made, count, UINT32_MAX, &values);
         if (place)
             gpu_join_makers(made[place - 1].is, values.is);

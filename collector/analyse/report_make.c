@@ -212,7 +212,7 @@ static int report_make_take_call(void *context, const struct slice *s)
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
     /* The outer call includes the time and bytes of nested calls. */
     bool outermost = !(e->record->flags & RECORD_NESTED);
-    r->begin_ns = r->begin_ns ? r->begin_ns : e->begin_ns;
+    r->begin_ns = r->begin_ns ? min_of(r->begin_ns, e->begin_ns) : e->begin_ns;
     r->end_ns = max_of(r->end_ns, e->end_ns);
     open_calls_take(&r->hang.open, s);
     r->is_estimated |= weight > 1;
@@ -395,9 +395,12 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
                              .take = leaves_calls ? NULL : report_make_take,
                              .take_call = leaves_calls ? NULL : report_make_take_call};
     r->walk.ns_max = request->walk_ns_max;
-    if ((error = report_walk(r, &calls)) < 0)
+    r->walk.by_process = true;
+    error = report_walk(r, &calls);
+    r->walk.by_process = false;
+    if (error < 0)
         return error;
-    r->piece_events = request->selection ? request->selection->found.met[MET_ALL] : 0;
+    r->piece_events = request->selection ? request->selection->found.events : 0;
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r, "report");

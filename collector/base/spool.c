@@ -80,16 +80,9 @@ struct spool_slot *spool_fetch(struct spool *s, uint64_t block)
     return slot;
 }
 
-int spool_append_several(struct spool *s, const void *items, uint32_t count)
+int spool_append(struct spool *s, const void *item)
 {
-    const uint64_t block = 1ull << s->block_shift;
-    for (const char *next = items; count > 0;) {
-        uint64_t room = block - (s->count & (block - 1));
-        uint32_t some = count < room ? count : (uint32_t)room;
-        memcpy(spool_at(s, s->count, true), next, some * s->item_bytes);
-        s->count += some;
-        next += some * s->item_bytes;
-        count -= some;
-    }
+    memcpy(spool_at(s, s->count, true), item, s->item_bytes);
+    s->count++;
     return 0;
 }

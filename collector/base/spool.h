@@ -55,12 +55,7 @@ static inline void *spool_at(struct spool *s, uint64_t index, bool change)
     return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
 }
 
-/* Appends copies of the items. Returns 0. */
-int spool_append_several(struct spool *s, const void *items, uint32_t count);
-
-static inline int spool_append(struct spool *s, const void *item)
-{
-    return spool_append_several(s, item, 1);
-}
+/* Appends a copy of the item. Returns 0. */
+int spool_append(struct spool *s, const void *item);
 
 #endif

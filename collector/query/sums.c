@@ -64,8 +64,7 @@ static int take_declared(void *context, const struct rows *rows)
     for (uint32_t i = 0; i < rows->count; i++) {
         if (!(from->types >> types[i] & 1))
             continue;
-        uint64_t key = from->key == ROW_NAME ? rows_name_key(rows, keys[i]) : keys[i];
-        struct sums_row *row = sums_row(s, key, by_grid ? rows->columns[ROW_GRID][i] : 0,
+        struct sums_row *row = sums_row(s, keys[i], by_grid ? rows->columns[ROW_GRID][i] : 0,
                                         by_grid ? rows->columns[ROW_BLOCK][i] : 0);
         uint64_t weight = rows->table == ROWS_CALLS ? rows->columns[ROW_WEIGHT][i] : 1;
         sums_count(s, row, ns[i], rows->columns[ROW_BYTES][i], weight);

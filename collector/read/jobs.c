@@ -165,28 +165,24 @@ void recording_say_jobs(const struct recording *rec, const char *how)
 
 static bool jobs_is_wanted(const struct process *p, const struct select_request *w)
 {
-    return p->job != JOB_NONE && number_list_has(&w->jobs, p->job) &&
-           number_list_has(&w->ranks, p->rank) && number_list_has(&w->pids, p->header.pid);
+    return (!w->jobs.count || (p->job != JOB_NONE && number_list_has(&w->jobs, p->job))) &&
+           (!w->ranks.count || (p->rank != RANK_NONE && number_list_has(&w->ranks, p->rank))) &&
+           number_list_has(&w->pids, p->header.pid);
 }
 
-/* Drops what is known of missing ranks for jobs that are not selected. */
+/* Drops what is known of missing ranks for jobs that are not selected, or not as a whole. */
 static void keep_missing(struct recording *rec, const struct select_request *w)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < rec->missing_count; i++)
-        if (number_list_has(&w->jobs, rec->missing[i].job))
+        if (w->jobs.count ? number_list_has(&w->jobs, rec->missing[i].job) : !rec->left_out_ranks)
             rec->missing[kept++] = rec->missing[i];
     rec->missing_count = kept;
 }
 
-enum exit_code recording_select_jobs(struct recording *rec, const struct select_request *w)
+enum exit_code recording_select(struct recording *rec, const struct select_request *w)
 {
-    uint32_t kept = 0, count = rec->count, wanted = 0;
-    for (uint32_t i = 0; i < count; i++)
-        wanted += jobs_is_wanted(rec->processes[i], w);
-    if (!wanted)
-        return recording_none_wanted(rec);
-    uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers);
+    uint32_t kept = 0, count = rec->count, *numbers = calloc(count + 1u, sizeof *numbers);
     if (!numbers)
         return say_error("gpuprof-collector", GPUPROF_NO_MEMORY);
     for (uint32_t i = 0; i < count; i++) {
@@ -201,18 +197,14 @@ enum exit_code recording_select_jobs(struct recording *rec, const struct select_
         rec->left_out_ranks += p->job != JOB_NONE && number_list_has(&w->jobs, p->job);
         process_release(p, &rec->reader);
         free(p);
-        rec->left_out++;
     }
     rec->count = kept;
+    rec->left_out = count - kept;
     keep_missing(rec, w);
     block_index_renumber(&rec->index, numbers);
     free(numbers);
-    return EXIT_OK;
-}
-
-enum exit_code recording_none_wanted(const struct recording *rec)
-{
-    return usage_error("none of the %u recorded processes matches --rank, --pid or --job; 'gpuprof "
-                       "report --table=ranks' lists them",
-                       rec->left_out + rec->count);
+    return kept ? EXIT_OK
+                : usage_error("none of the %u recorded processes matches --rank, --pid or --job; "
+                              "'gpuprof report --table=ranks' lists them",
+                              count);
 }

@@ -69,6 +69,10 @@ int process_block(struct process *p, struct reader *r, struct block_place *place
     return payload_open(&r->codec, h, stored, *payload);
 }
 
+/* Types of facts about functions and the process, which a walk need not read again. */
+#define TAKEN_TYPES                                                                                \
+    (block_type_bit(RECORD_API) | block_type_bit(RECORD_CALLBACK) | block_type_bit(RECORD_META))
+
 static int look_into(struct loader *l, struct block_place *place)
 {
     struct block_decoder decoder;
@@ -81,14 +85,11 @@ static int look_into(struct loader *l, struct block_place *place)
     if (error < 0)
         return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? error : 0;
     int more = 0;
-    bool describes = true;
-    while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0) {
+    while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0)
         error = process_take(l->process, l->reader, place->header.thread, &record, l->end_ns);
-        describes &= record.type == RECORD_API || record.type == RECORD_CALLBACK ||
-                     record.type == RECORD_META || record.type == RECORD_END;
-    }
     block_decoder_release(&decoder);
-    place->is_taken = more == 0 && describes && place->header.max_ns == 0;
+    place->is_taken = more == 0 && place->header.types && !(place->header.types & ~TAKEN_TYPES) &&
+                      place->header.max_ns == 0;
     return error;
 }
 
@@ -156,16 +157,6 @@ static bool check_order(struct loader *l, const struct block_header *h)
     return true;
 }
 
-/* Rank variables are usually in the first blocks. `is_end`: a missing one means no rank. */
-static bool has_wanted_rank(const struct loader *l, bool is_end)
-{
-    const struct select_request *select = l->reader->select;
-    if (!select || !select->ranks.count || select->jobs.count) /* jobs are known only later */
-        return true;
-    uint64_t rank = rank_number(process_rank(l->process));
-    return rank == RANK_NONE ? !is_end : number_list_has(&select->ranks, rank);
-}
-
 static int take_stream(struct loader *l)
 {
     struct process *p = l->process;
@@ -178,8 +169,6 @@ static int take_stream(struct loader *l)
         int error = is_again ? 0 : process_take_block(l, &block);
         if (error < 0)
             return error;
-        if (block.header.thread == 0 && !has_wanted_rank(l, false))
-            return PROCESS_LEFT_OUT;
         block.apart = is_again || block.is_taken; /* for the next block */
     }
     p->losses.skipped_bytes = l->scan.skipped;
@@ -223,12 +212,6 @@ static int take_live(struct loader *l, struct live_file *live)
     return error;
 }
 
-static bool has_wanted_pid(const struct loader *l)
-{
-    const struct select_request *select = l->reader->select;
-    return !select || select->jobs.count || number_list_has(&select->pids, l->process->header.pid);
-}
-
 /* Reads the header, or the live file's copy if the stream file has none. */
 static int take_header(struct loader *l, struct live_file *live, bool *has_live)
 {
@@ -236,8 +219,6 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     int error = stream_file_header(&p->file, &l->reader->pool, &p->header);
     if (error == GPUPROF_IO || error == GPUPROF_VERSION)
         return error;
-    if (error == 0 && !has_wanted_pid(l))
-        return PROCESS_LEFT_OUT;
     if (error == 0 && !l->reader->keep_live)
         live_adopt(p->file.path); /* on failure the file is read in place */
     int found = live_file_open(live, p->file.path, error == 0 ? &p->header : NULL);
@@ -282,8 +263,6 @@ static int process_own_load(struct loader *l, struct live_file *live, bool *has_
         error = take_flight(l, live);
     if (error)
         return error;
-    if (!has_wanted_pid(l))
-        return PROCESS_LEFT_OUT;
     if ((error = clock_map_init(&p->clock, &p->header)) < 0)
         return error;
     if (*has_live && (error = live_file_snapshot(live)) < 0)
@@ -298,8 +277,6 @@ static int process_own_load(struct loader *l, struct live_file *live, bool *has_
     }
     if (*has_live && (error = take_live(l, live)) < 0)
         return error;
-    if (!has_wanted_rank(l, true))
-        return PROCESS_LEFT_OUT;
     p->lived_ns = max_of(l->end_ns, *has_live ? live_file_alive_ns(live) : 0);
     if (l->scan.torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan.torn;
@@ -330,10 +307,8 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
         live_file_remove(&live);
     live_file_release(&live);
     free(l.payload);
-    if (error) {
-        p->rank = rank_number(process_rank(p)); /* of an unselected process */
+    if (error < 0)
         process_release(p, r);
-    }
     errno = saved;
     return error;
 }

@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/select_request.h"
 #include "block.h"
 #include "file/live_file.h"
 #include "file/stream_file.h"
@@ -106,10 +105,9 @@ struct reader {
     struct file_pool pool;
     struct zstandard codec;
     struct function_table functions;
-    uint32_t api_crc;                    /* of this build's API table */
-    uint8_t *stored;                     /* owned: BLOCK_STORED_BYTES_MAX, for large blocks */
-    bool keep_live;                      /* do not move live files of ended processes */
-    const struct select_request *select; /* a view: selected ranks and pids; NULL: all processes */
+    uint32_t api_crc; /* of this build's API table */
+    uint8_t *stored;  /* owned: BLOCK_STORED_BYTES_MAX, for large blocks */
+    bool keep_live;   /* do not move live files of ended processes */
 };
 
 int reader_init(struct reader *r);
@@ -122,10 +120,8 @@ typedef int process_block_fn(void *context, struct process *p, struct block_plac
  * Loads the process of the stream file at `path` and calls `on_block` (may be NULL). `number` is
  * its place in loading order. Returns 0; GPUPROF_NOT_OURS, GPUPROF_EMPTY, GPUPROF_VERSION,
  * GPUPROF_TRUNCATED or GPUPROF_DAMAGED if neither the file nor its live file has a usable header;
- * GPUPROF_IO or GPUPROF_NO_MEMORY. Call process_release after 0. Returns PROCESS_LEFT_OUT once rank
- * or pid are known and not selected: p->header and p->rank, if known, identify it.
+ * GPUPROF_IO or GPUPROF_NO_MEMORY. Call process_release after 0.
  */
-#define PROCESS_LEFT_OUT 1
 int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
                  process_block_fn *on_block, void *context);
 void process_release(struct process *p, struct reader *r);
@@ -160,7 +156,6 @@ uint64_t process_start_ns(const struct process *p);
 /* Returns the shared time until which it certainly lived; 0: unknown. */
 uint64_t process_lived_ns(const struct process *p);
 
-/* Returns its thread with that `index`. */
 static inline const struct thread *process_thread(const struct process *p, uint32_t index)
 {
     return p->threads.threads[index - p->first_thread];
@@ -175,10 +170,8 @@ static inline bool process_runs(const struct process *p)
 /* Returns true if it has device activities, or CUPTI was on for its launches. */
 bool process_expects_gpu(const struct process *p);
 
-/* Returns true if kernels were to be recorded (--kinds). */
+/* Return true if kernels, or copies and fills, were to be recorded (--kinds). */
 bool process_wants_kernels(const struct process *p);
-
-/* Returns true if copies and fills were to be recorded. */
 bool process_wants_moves(const struct process *p);
 
 /* Returns the latest value of the META key, or NULL. */
@@ -208,10 +201,8 @@ static inline bool process_has_stacks(const struct process *p)
     return process_has(p, "stacks");
 }
 
-/* Returns the value of its first rank variable (rank.h), or NULL. */
+/* Return the value of its first rank variable or local rank variable (rank.h), or NULL. */
 const char *process_rank(const struct process *p);
-
-/* Returns the value of its first local rank variable, or NULL. */
 const char *process_local_rank(const struct process *p);
 
 /* Returns the number of ranks of its job according to its launcher; 0: unknown. */
@@ -222,17 +213,13 @@ uint64_t process_world_size(const struct process *p);
 #define PROCESS_JOB_BYTES 1024
 char *process_job(const struct process *p, char *text);
 
-/* The names under which processes and threads are shown. */
-
-struct process;
-struct thread;
-
-/* "rank 3: train.py --x (host, pid 12)". `with_pid`: use it if the viewer does not add the pid
- * itself, or adds one that is not real. Returns `text`. */
+/* The names under which processes and threads are shown; all return `text`.
+ * "rank 3: train.py --x (host, pid 12)". `with_pid`: use it if the viewer does not add the pid
+ * itself, or adds one that is not real. */
 char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity);
 
 /* "train.py --x": the same for all processes of a program, so a rank in "--local-rank=3" is
- * removed. Returns `text`. */
+ * removed. */
 char *process_program(const struct process *p, char *text, size_t capacity);
 
 /* The title in two parts: "rank 3: " ("rank 3 of job 1: " with several jobs) or "", in
@@ -241,10 +228,10 @@ char *process_program(const struct process *p, char *text, size_t capacity);
 char *process_rank_title(const struct process *p, char *text);
 char *process_command_title(const struct process *p, bool with_pid, char *text, size_t capacity);
 
-/* "rank 3", "rank 3 of job 1" with several jobs, or else "process 4711". Returns `text`. */
+/* "rank 3", "rank 3 of job 1" with several jobs, or else "process 4711". */
 char *process_who(const struct process *p, char text[static RANK_TITLE_BYTES]);
 
-/* "thread 13 (loader) of rank 3: train.py --x (host, pid 12)". Returns `text`. */
+/* "thread 13 (loader) of rank 3: train.py --x (host, pid 12)". */
 char *thread_title(const struct process *p, const struct thread *t, char *text, size_t capacity);
 
 #endif

@@ -93,10 +93,7 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
         return failure(path, GPUPROF_NO_MEMORY);
     int error = process_load(p, &rec->reader, path, rec->count,
                              options->no_index ? NULL : recording_add_block, rec);
-    if (error == PROCESS_LEFT_OUT) {
-        rec->left_out++;
-        rec->left_out_ranks += !options->select->ranks.count || p->rank != RANK_NONE;
-    } else if (error == 0) {
+    if (error == 0) {
         error = note_process(rec, p);
         if (error == 0)
             error = ARRAY_PUSH(rec->processes, rec->count, &p);
@@ -200,7 +197,6 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     rec->reader.keep_live = options->keep_live;
     /* Without --jobs, other gpuprof processes may share the machine. */
     rec->is_parallel = parallel_processors(options->processors) > 1 && options->processors > 1;
-    rec->reader.select = options->select;
     rec->index.entries_max = options->index_entries_max;
     for (int i = 0; i < path_count; i++) {
         enum exit_code code = load_path(rec, paths[i], options);
@@ -212,18 +208,16 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         return code;
     say_more(rec->unread_files, "that cannot be read");
     say_more(rec->repeated, "left out for the same reason");
-    if (rec->count == 0 && rec->left_out)
-        return recording_none_wanted(rec);
     if (rec->count == 0 && rec->share)
         return EXIT_OK;
     if (rec->count == 0) /* load_file already reported why */
         return rec->has_closed ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
     if (recording_find_jobs(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
-    if (options->select && options->select->jobs.count)
-        code = recording_select_jobs(rec, options->select);
-    else if (!options->quiet && !options->share)
+    if (!options->quiet && !options->share && !(options->select && options->select->jobs.count))
         recording_say_jobs(rec, "select one with --job=N");
+    if (options->select)
+        code = recording_select(rec, options->select);
     if (code == EXIT_OK && recording_arrange(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     uint32_t most = rec->is_parallel ? options->processors : 1;
@@ -316,14 +310,11 @@ const char *process_gpu_rows(const struct process *p)
 
 const char *recording_gpu_rows(const struct recording *rec)
 {
-    bool is_gpu = recording_any(rec, process_has_gpu), has_end = !rec->count;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const char *text = process_meta(rec->processes[i], "gpu_rows");
-        if (text && text[0] && rec->processes[i]->has_gpu == is_gpu)
-            return text;
-        has_end |= rec->processes[i]->end_reason != 0;
-    }
-    return is_gpu ? GPU_ROWS_PRESENT : has_end ? GPU_ROWS_ABSENT : GPU_ROWS_CUT;
+    bool is_gpu = recording_any(rec, process_has_gpu);
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (rec->processes[i]->has_gpu == is_gpu)
+            return process_gpu_rows(rec->processes[i]);
+    return GPU_ROWS_ABSENT;
 }
 
 /* Reports what was recovered of the process, and what is missing. */
@@ -382,50 +373,39 @@ enum exit_code recording_verdict(const struct recording *rec, const struct losse
 
 /* ---- files that are none of ours ------------------------------------------------------------- */
 
-#define SQLITE_MAGIC "SQLite format 3"
-
 const char *foreign_advice(const char *path)
 {
-    uint8_t head[sizeof SQLITE_MAGIC] = {0};
-    ssize_t got = file_head(path, head, sizeof head);
-    if (got == sizeof head && load_u64(head) == PART_MAGIC)
-        return ", but a part of a report; read it with 'gpuprof report --combine'";
-    if (got == sizeof head && memcmp(head, SQLITE_MAGIC, sizeof head) == 0)
-        return ", but an exported database; read it with sqlite3, and name the recording for "
-               "reports";
-    return RECORDING_ADVICE;
+    uint8_t head[8];
+    return file_head(path, head, sizeof head) == sizeof head && load_u64(head) == PART_MAGIC
+               ? ", but a part of a report; read it with 'gpuprof report --combine'"
+               : RECORDING_ADVICE;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* Finds the command line that was recorded. */
-
-static struct key recorded_program_key_of(const struct process *p, uint32_t pid)
+static bool has_recorded_parent(const struct recording *rec, const struct process *p)
 {
-    struct key key = {pid, p->header.pid_namespace, 0};
-    memcpy(&key.c, p->header.boot_id, sizeof key.c);
-    return key;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct stream_header *h = &rec->processes[i]->header;
+        if (h->pid == p->header.parent_pid && h->pid_namespace == p->header.pid_namespace &&
+            memcmp(h->boot_id, p->header.boot_id, sizeof h->boot_id) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* Returns the only process whose parent is not recorded; NULL: unclear. */
 static const struct process *first_of_all(const struct recording *rec)
 {
-    struct key_map known = {0};
     const struct process *first = NULL;
-    bool is_one = rec->count > 0;
-    for (uint32_t i = 0; is_one && i < rec->count; i++) {
-        struct key key = recorded_program_key_of(rec->processes[i], rec->processes[i]->header.pid);
-        is_one = !key_map_get(&known, key) && key_map_set(&known, key, 1) == 0;
-    }
-    for (uint32_t i = 0; is_one && i < rec->count; i++) {
-        const struct process *p = rec->processes[i];
-        if (key_map_get(&known, recorded_program_key_of(p, p->header.parent_pid)))
+    for (uint32_t i = 0; i < rec->count; i++) {
+        if (has_recorded_parent(rec, rec->processes[i]))
             continue;
-        is_one = !first;
-        first = p;
+        if (first)
+            return NULL;
+        first = rec->processes[i];
     }
-    key_map_release(&known);
-    return is_one ? first : NULL;
+    return first;
 }
 
 /* Takes the settings from one process, since all ranks have the same. */

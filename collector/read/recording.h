@@ -216,10 +216,7 @@ int recording_find_jobs(struct recording *rec);
 void recording_say_jobs(const struct recording *rec, const char *how);
 
 /* Removes what job, rank or pid exclude. Returns EXIT_OK, or another code after one line. */
-enum exit_code recording_select_jobs(struct recording *rec, const struct select_request *request);
-
-/* Reports that no process is selected. Returns EXIT_USAGE. */
-enum exit_code recording_none_wanted(const struct recording *rec);
+enum exit_code recording_select(struct recording *rec, const struct select_request *request);
 
 /*
  * Prints, one line per process, what was recovered and lost: `losses` by process index, and names
@@ -238,7 +235,7 @@ bool recording_may_have(const struct recording *rec, uint64_t types);
 /* Returns the source of the process's GPU rows, or "absent: " and the reason. */
 const char *process_gpu_rows(const struct process *p);
 
-/* The same for the first process that knows. */
+/* The same for the first process that has GPU rows, or else for the first. */
 const char *recording_gpu_rows(const struct recording *rec);
 
 /*

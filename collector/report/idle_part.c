@@ -107,12 +107,12 @@ static int add_devices(struct combination *c, struct part *p)
     return 0;
 }
 
-/* Orders devices as one walk meets them: by their first work, then by process. */
+/* Orders devices as one walk meets them: by process, then by their first work. */
 static int compare_placed(const void *left, const void *right)
 {
     const struct placed *a = left, *b = right;
-    return ORDER(a->device.first_ns, b->device.first_ns) ?:
-           ORDER(a->device.process->index, b->device.process->index) ?:
+    return ORDER(a->device.process->index, b->device.process->index) ?:
+           ORDER(a->device.first_ns, b->device.first_ns) ?:
            ORDER(a->at, b->at);
 }
 

@@ -81,16 +81,26 @@ double overview_cost_of_steps(const struct report *r)
     return worst;
 }
 
+const struct idle_device *overview_first_device(const struct report *r)
+{
+    const struct idle_device *first = NULL;
+    for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
+        if (!first || r->idle->devices[i].first_ns < first->first_ns)
+            first = &r->idle->devices[i];
+    return first;
+}
+
 uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;
+    const struct idle_device *first = overview_first_device(r);
     if (r->is_selection && (!idle || !idle->all.causes[IDLE_START_UP]))
         return 0;
-    uint64_t until_ns = idle && idle->device_count ? idle->devices[0].begin_ns : r->begin_ns;
+    uint64_t until_ns = first ? first->begin_ns : r->begin_ns;
     until_ns = until_ns < r->wall_end_ns ? until_ns : r->wall_end_ns;
     uint64_t ns = until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
     /* Only recorded time can be start-up. */
-    return ns + (idle && idle->device_count ? idle->devices[0].causes[IDLE_START_UP] : 0);
+    return ns + (first ? first->causes[IDLE_START_UP] : 0);
 }
 
 /* Finds the slowest step and the median as in the table of steps. */

@@ -114,8 +114,7 @@ static void print_program(struct screen *s, const struct overview *o)
 
 const char *overview_start_up_end(const struct overview *o)
 {
-    const struct idle *idle = o->report->idle;
-    const struct idle_device *first = idle && idle->device_count ? &idle->devices[0] : NULL;
+    const struct idle_device *first = overview_first_device(o->report);
     if (!first)
         return "the first call";
     if (first->begin_ns + first->causes[IDLE_START_UP] <= first->first_ns)

@@ -132,6 +132,9 @@ uint64_t overview_held_back(const struct report *r);
  * far as it was recorded. 0 for a selection of time. */
 uint64_t overview_start_up_ns(const struct report *r);
 
+/* The device that worked first; NULL: none. */
+const struct idle_device *overview_first_device(const struct report *r);
+
 /* The overhead of the busiest thread as a share of its process's steps, for the process with the
  * largest. It is an upper bound: overhead outside steps counts. 0: no steps, they fill its life, or
  * there is a selection. */

@@ -7,10 +7,10 @@
  * A table of ids finds the last one to two times CORRELATION_RUN calls; with more than 4 processes,
  * so many times CORRELATION_AHEAD. They fit into a processor's second cache. Calls that leave this
  * buffer are forgotten, unless work may still arrive for them: launches and copies without work so
- * far, graph launches, and links. These are sorted and stored; beyond CORRELATION_RUN of them, in
- * runs in a spool (spool.h). Memory is bounded by 0.7 MB of calls, 0.6 MB for the table and 0.3 MB
- * for stored calls (or 300 KB a process for all of it, CORRELATION_RUN_MAX times 150 bytes at
- * most), the spool's 4 MiB and 40 bytes a run.
+ * far, graph launches, and links. A second table finds these in a spool (spool.h). Memory is
+ * bounded by 0.7 MB of calls and 0.6 MB for the table (or 300 KB a process for both,
+ * CORRELATION_RUN_MAX times 150 bytes at most), and for stored calls a table of 4 MB and the
+ * spool's 4 MiB.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
 #define GPUPROF_COLLECTOR_CORRELATION_H
@@ -20,12 +20,13 @@
 
 #include "base/spool.h"
 
-#define CORRELATION_RUN     (1u << 13) /* entries sorted at a time, */
+#define CORRELATION_RUN     (1u << 13) /* calls that leave the buffer at a time, */
 #define CORRELATION_SLOTS   (1u << 17) /* least size of the table: ids of processes cross there */
 #define CORRELATION_AHEAD   2048 /* or this many for each process, as launches run ahead of work, */
 #define CORRELATION_RUN_MAX (1u << 20) /* and at most */
+#define CORRELATION_STORED  (1u << 20) /* slots of the table of stored calls */
 #define CORRELATION_LINKS   4          /* links followed from one GPU record */
-#define CORRELATION_SAME    64         /* calls in one slot of the table that are compared */
+#define CORRELATION_SAME    64         /* calls in one slot of a table that are compared */
 
 enum correlation_flag {
     CORRELATION_LINK = 1,         /* not a call: points to the one with the id in `target` */
@@ -65,21 +66,14 @@ struct correlation_thread {
     bool is_hung;            /* it was still waiting for the device when its recording ended */
 };
 
-/* Which calls of a process without work have lost it. */
+/* Which calls of a process without work have lost it, and how many have. */
 struct correlation_losses {
-    uint32_t process;
-    unsigned kinds;                     /* flags of the calls that count */
-    uint64_t late_ns;                   /* copies and graph launches before it made none */
-    const struct correlation_gap *gaps; /* sorted */
+    unsigned kinds;               /* flags of the calls that count */
+    uint64_t late_ns;             /* copies and graph launches before it made none */
+    struct correlation_gap *gaps; /* sorted */
     uint32_t gap_count;
-    const struct correlation_thread *threads; /* by thread index; NULL: none hangs */
-};
-
-struct correlation_run {
-    uint64_t first_key;
-    uint64_t last_key;
-    uint64_t offset; /* in the spool */
-    uint32_t count;
+    uint64_t count;
+    uint64_t pending; /* last launches of threads that hang: their work cannot have ended */
 };
 
 struct correlation {
@@ -87,15 +81,11 @@ struct correlation {
     uint32_t *next;                 /* owned, likewise: the previous number in the same slot */
     uint32_t *slots;                /* owned: hash table by id: the number of the newest entry */
     uint32_t place_mask, slot_mask;
-    uint32_t added;                /* number of the last call, modulo 2^32 */
-    uint32_t count;                /* calls in the buffer, at most twice run_max */
-    uint32_t run_max;              /* entries of a run */
-    struct correlated_call *aside; /* owned: stored calls, sorted, run_max at most; NULL: none */
-    uint32_t aside_count;
-    struct correlation_run
-        *runs; /* owned: further stored calls, in the spool; the newest come last */
-    uint32_t run_count;
-    struct spool spool;
+    uint32_t added;     /* number of the last call, modulo 2^32 */
+    uint32_t count;     /* calls in the buffer, at most twice run_max */
+    uint32_t run_max;   /* calls that leave it at a time */
+    uint32_t *stored;   /* owned: hash table by id: number of the newest stored call */
+    struct spool spool; /* struct stored_call; number n is item n - 1 */
 };
 
 void correlation_init(struct correlation *c, uint32_t process_count);
@@ -170,12 +160,11 @@ static inline int correlation_find(struct correlation *c, uint32_t process, uint
 int correlation_finish(struct correlation *c);
 
 /*
- * After correlation_finish: counts into *count the calls that lost their work, except those that
- * were open in a gap. The last launch of a thread that hangs counts in *pending: the thread waits,
- * so that work cannot have ended. CUPTI may hold back earlier work in the same buffer. Returns 0 or
- * an error.
+ * After correlation_finish: counts the calls that lost their work into `losses`, by process index,
+ * except those that were open in a gap. `threads` are by thread index. CUPTI may hold back earlier
+ * work of a thread that hangs, in the same buffer. Returns 0 or an error.
  */
-int correlation_missing(struct correlation *c, const struct correlation_losses *l, uint64_t *count,
-                        uint64_t *pending);
+int correlation_missing(struct correlation *c, struct correlation_losses *losses,
+                        const struct correlation_thread *threads);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,18 +133,17 @@ static uint32_t end_of(const struct walk *w, const struct process *only)
 static int event_walk_finish(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
+    uint32_t first = event_walk_first_of(only), end = end_of(w, only);
     int error = p->ties ? correlation_finish(&w->survey.calls) : 0;
-    if (p->learns_pauses)
+    if (!w->is_surveyed)
         survey_finish_pauses(&w->survey);
     if (error == 0 && p->count)
         error = pass_report_left(p);
-    for (uint32_t i = event_walk_first_of(only);
-         error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only); i++)
-        if (w->filter && w->filter->wants)
-            w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up =
-                0; /* the filter skipped blocks */
-        else if (process_expects_gpu(w->rec->processes[i]))
-            error = survey_report(&w->survey, w->rec->processes[i], &w->losses[i]);
+    bool skips_blocks = w->filter && w->filter->wants;
+    for (uint32_t i = first; skips_blocks && i < end; i++)
+        w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up = 0;
+    if (error == 0 && !skips_blocks && p->needs & WALK_LOSSES)
+        error = survey_report(&w->survey, first, end, w->losses);
     for (unsigned i = 0; error == 0 && i < p->count; i++)
         if (p->consumers[i].end)
             error = p->consumers[i].end(p->consumers[i].context);
@@ -157,12 +157,16 @@ static int event_walk_begin(const struct pass *p, const struct process *only)
     const struct walk_filter *f = w->filter;
     if (p->ties)
         survey_begin(&w->survey, only);
+    if (!w->is_surveyed) /* from a walk that did not see everything */
+        w->survey.origin_ns = w->survey.pause_count = 0;
     for (uint32_t i = event_walk_first_of(only); i < end_of(w, only); i++) {
         w->losses[i] = w->rec->processes[i]->losses;
         kernel_handles_release(&w->kernels, &w->names[i].handles);
         w->first_ns[i] = f && f->first_ns ? f->first_ns[i] : 0;
         w->last_ns[i] = f && f->last_ns ? f->last_ns[i] : 0;
         w->recorded[i] = (struct recorded_now){0};
+        if (w->first_ns[i])
+            see_origin(w, w->first_ns[i]);
     }
     spans_release(&w->spans);
     device_sources_release(&w->sources);
@@ -172,7 +176,7 @@ static int event_walk_begin(const struct pass *p, const struct process *only)
 /* Whether no consumer needs GPU work, and the walk neither. */
 static bool skips_work(const struct pass *p)
 {
-    bool is_skipped = !p->ties && !p->learns;
+    bool is_skipped = p->count && !p->ties;
     for (unsigned i = 0; i < p->count; i++)
         is_skipped &= (p->consumers[i].skips & WALK_SKIPS_WORK) != 0;
     return is_skipped;
@@ -199,30 +203,28 @@ static void add_listeners(struct pass *p)
                                                 [HEARD_OTHER] = WALK_SKIPS_OTHERS};
     assert(p->count <= WALK_CONSUMERS_MAX);
     for (enum heard as = 0; as < HEARD_KINDS; as++) {
-        struct listener *next = p->listeners[as], *of_filtered = p->of_filtered[as];
+        struct listener *next = p->listeners[as];
         for (unsigned i = 0; i < p->count; i++) {
             const struct consumer *c = &p->consumers[i];
-            next->hears = c->skips & skips[as] ? NULL : hears(c, as);
-            next->context = c->context;
-            *of_filtered = *next;
-            of_filtered += next->hears && c->sees_filtered;
+            *next = (struct listener){c->skips & skips[as] ? NULL : hears(c, as), c->context,
+                                      c->sees_filtered};
             next += next->hears != NULL;
         }
-        *next = *of_filtered = (struct listener){0};
+        *next = (struct listener){0};
     }
 }
 
 static int event_walk_run(struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
-    if (p->learns_pauses)
-        w->survey.pause_count = 0; /* from a walk that was stopped */
     const struct timeline_scope scope = {.only = only,
+                                         .by_process = w->by_process && !w->ns_max,
                                          .wants = w->filter ? w->filter->wants : NULL,
                                          .wants_context = w->filter ? w->filter->context : NULL,
                                          .work_last_ns = skips_work(p) ? w->last_ns : NULL,
                                          .ns_max = w->ns_max,
                                          .is_cut = &w->is_cut};
+    malloc_trim(0); /* an earlier walk's memory must not stay beside that of this one */
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max, &scope);
     int more = p->timeline ? event_walk_begin(p, only) : GPUPROF_NO_MEMORY;
     if (more == 0)
@@ -235,7 +237,6 @@ static int event_walk_run(struct pass *p, const struct process *only)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
     timeline_free(p->timeline);
-    w->knows_pauses |= p->learns_pauses && more == 0;
     return more;
 }
 
@@ -248,31 +249,21 @@ static bool has_names(void *context, const struct process *p, const struct block
     return !b->types || b->types & (BIT(KERNEL_NAME) | BIT(OP_NAME) | BIT(OP_INPUTS));
 }
 
-/* Runs a pass through the selected blocks before the main one. */
-static int event_walk_learn(struct pass *p, timeline_wants_fn *wants, void *context,
+/* Runs a pass without consumers through the selected blocks. */
+static int event_walk_learn(struct walk *w, timeline_wants_fn *wants, void *context,
                             const struct process *only)
 {
-    struct walk *w = p->walk;
+    struct pass p = {.walk = w, .needs = WALK_STACKS};
     const struct walk_filter filter = {.context = context, .wants = wants}, *shown = w->filter;
-    uint64_t origin_ns = w->survey.origin_ns, ns_max = w->ns_max;
+    uint64_t ns_max = w->ns_max;
+    add_listeners(&p);
     w->filter = &filter;
     w->ns_max = 0;
-    int error = event_walk_run(p, only);
+    int error = event_walk_run(&p, only);
     w->filter = shown;
     w->ns_max = ns_max;
-    w->survey.origin_ns = origin_ns;
     w->knows_names |= !only && error == 0;
     return error;
-}
-
-/*
- * Reads names of kernels and operators first, since their records may follow their first use. A few
- * blocks have them, and they hold for the whole recording.
- */
-static int learn_names(struct walk *w, const struct process *only)
-{
-    struct pass p = {.walk = w, .learns_names = true};
-    return w->knows_names ? 0 : event_walk_learn(&p, has_names, NULL, only);
 }
 
 /* ---- survey ---------------------------------------------------------------------------------- */
@@ -312,31 +303,15 @@ static bool has_facts(void *context, const struct process *p, const struct block
            b->end_ns + AROUND_NS > s->last_ns[p->index];
 }
 
-static int stop_at_first(void *context, const struct slice *s)
-{
-    const struct walk *w = context;
-    (void)s;
-    return w->survey.origin_ns ? WALK_STOP : 0;
-}
-
 int walk_survey(struct walk *w)
 {
-    struct consumer first = {.context = w, .sees_filtered = true, .take = stop_at_first};
-    int error = walk_run(w, NULL, &first, 1);
-    struct pass p = {.walk = w,
-                     .learns = true,
-                     .learns_names = true,
-                     .learns_ops = true,
-                     .learns_stacks = true,
-                     .learns_pauses = true};
     struct surveying s = {w, calloc(w->rec->count + 1u, sizeof *s.last_ns)};
-    add_listeners(&p);
-    if (!s.last_ns)
-        say_error("gpuprof-collector", error = GPUPROF_NO_MEMORY);
-    if (error >= 0) {
-        find_ends(&s);
-        error = event_walk_learn(&p, has_facts, &s, NULL);
+    if (!s.last_ns) {
+        say_error("gpuprof-collector", GPUPROF_NO_MEMORY);
+        return GPUPROF_NO_MEMORY;
     }
+    find_ends(&s);
+    int error = event_walk_learn(w, has_facts, &s, NULL);
     for (uint32_t i = 0; error == 0 && i < w->rec->count; i++)
         if (w->first_ns[i] && w->last_ns[i] + AROUND_NS < s.last_ns[i]) /* a damaged last block */
             w->last_ns[i] = s.last_ns[i];
@@ -354,17 +329,13 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
         p.needs |= consumers[i].needs;
     p.ties = p.needs & (WALK_WORK | WALK_CALLS | WALK_LOSSES) || (filter && filter->asks_calls);
     add_listeners(&p);
-    p.learns = !w->is_surveyed && (p.ties || p.needs & WALK_STACKS);
     w->survey.is_bare = p.ties && !(p.needs & WALK_WORK);
-    p.learns_stacks = p.learns && p.needs & WALK_STACKS;
-    p.learns_pauses = !w->knows_pauses && (p.learns || p.needs & WALK_PAUSES);
     bool looks_around = p.ties && (!w->survey.is_bare || p.needs & WALK_LOSSES);
     p.needs |= looks_around ? (unsigned)WALK_SPANS : 0;
-    p.learns_ops = !w->is_surveyed && p.needs & WALK_SPANS;
-    bool asks_names = !w->is_surveyed && (p.learns || p.needs & (WALK_SPANS | WALK_NAMES));
-    int more = asks_names ? learn_names(w, only) : 0;
+    /* Records of names may follow their first use; a few blocks have them. */
+    int more = w->is_surveyed || w->knows_names ? 0 : event_walk_learn(w, has_names, NULL, only);
     if (more == 0)
         more = event_walk_run(&p, only);
-    w->is_surveyed |= p.learns && p.learns_ops && !w->survey.is_bare && !only && more == 0;
+    w->is_surveyed |= p.needs & WALK_STACKS && !only && !w->filter && !w->is_cut && more == 0;
     return more;
 }

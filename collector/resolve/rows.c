@@ -23,8 +23,6 @@ void resolver_release(struct resolver *r)
     for (unsigned t = 0; t < ROW_TABLES; t++)
         free(r->tables[t].columns[0]);
     free(r->is_host);
-    free(r->names);
-    key_map_release(&r->name_numbers);
     *r = (struct resolver){0};
 }
 
@@ -67,48 +65,33 @@ static inline void put_times(struct rows *rows, uint32_t at, enum row_type type,
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Finds or adds a name; *number is 0 if there is no room. Returns 0 or GPUPROF_NO_MEMORY. */
-static int name_number(struct resolver *r, struct key key, const struct kernel_name *name,
-                       uint64_t *number)
+const struct kernel_name *resolver_kernel(struct resolver *r, const struct process *p,
+                                          uint64_t number)
 {
-    *number = KEY_MAP_ITEM(&r->name_numbers, key, r->names, r->name_count, UINT32_MAX, &name);
-    return 0;
-}
-
-/* The number of a kernel's name; without a name, it is called by its number. */
-static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t *number)
-{
-    uint64_t of = record_arg(e->record, KERNEL_NAME_INDEX);
-    uint32_t process = e->process->index, place = (uint32_t)(of ^ process << 4) % ROWS_RECENT;
-    struct key key = {process, of, 0};
+    struct recent_kernel *recent =
+        &r->recent[(uint32_t)(number ^ (uint64_t)p->index << 4) % ROWS_RECENT];
     char text[48];
-    *number = r->recent[place].name;
-    if (*number && r->recent[place].number == of && r->recent[place].process == process)
-        return 0;
-    *number = key_map_get(&r->name_numbers, key);
-    r->recent[place].number = of;
-    r->recent[place].process = process;
-    r->recent[place].name = (uint32_t)*number;
-    if (*number)
-        return 0;
-    const struct kernel_name *name = walk_kernel(r->walk, e->process, of);
-    int length = snprintf(text, sizeof text, "kernel %llu", (unsigned long long)of);
+    if (recent->name && recent->number == number && recent->process == p)
+        return recent->name;
+    const struct kernel_name *name = walk_kernel(r->walk, p, number);
+    int length = snprintf(text, sizeof text, "kernel %llu", (unsigned long long)number);
     if (!name)
         name = kernel_name_intern(&r->walk->texts, text, (size_t)length);
-    return name_number(r, key, name, number);
+    *recent = (struct recent_kernel){number, p, name};
+    return name;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* Adds the kernel launch, copy or set of a call of a process without GPU rows. Times are those of
  * the call on the host. */
-static int put_host(struct resolver *r, const struct slice *s, struct rows *rows, uint32_t at)
+static void put_host(const struct slice *s, struct rows *rows, uint32_t at)
 {
     const struct event *e = &s->event;
     unsigned does = e->function->does;
     if (e->record->flags & (RECORD_NESTED | RECORD_CAPTURED) ||
         rows->columns[ROW_FLAGS][at] & ROW_FAILED)
-        return 0;
+        return;
     if (api_is_copy(does) || does == API_DOES_SET) {
         uint64_t kind = function_arg_of(e->function, e->record, ARG_KIND, HOST_COPY_UNKNOWN);
         rows->columns[ROW_TYPE][at] = ROW_HOST_COPY;
@@ -116,12 +99,10 @@ static int put_host(struct resolver *r, const struct slice *s, struct rows *rows
                                       : kind < HOST_COPY_UNKNOWN ? kind
                                                                  : HOST_COPY_UNKNOWN;
     }
-    const struct kernel_name *name = does == API_DOES_LAUNCH ? walk_launched(s) : NULL;
-    if (does == API_DOES_LAUNCH)
+    if (does == API_DOES_LAUNCH) {
         rows->columns[ROW_TYPE][at] = ROW_HOST_KERNEL;
-    return name ? name_number(r, (struct key){(uintptr_t)name, 0, 1}, name,
-                              &rows->columns[ROW_NAME][at])
-                : 0;
+        rows->columns[ROW_NAME][at] = (uintptr_t)walk_launched(s);
+    }
 }
 
 static int rows_take_call(void *context, const struct slice *s)
@@ -141,7 +122,9 @@ static int rows_take_call(void *context, const struct slice *s)
     rows->columns[ROW_WEIGHT][at] = e->record->weight > 1 ? e->record->weight : 1;
     rows->columns[ROW_FLAGS][at] =
         (e->record->flags & RECORD_NESTED ? ROW_NESTED : 0u) | (has_failed ? ROW_FAILED : 0u);
-    return error == 0 && r->is_host[e->process->index] ? put_host(r, s, rows, at) : error;
+    if (r->is_host[e->process->index])
+        put_host(s, rows, at);
+    return error;
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -154,12 +137,13 @@ static int rows_take_work(void *context, const struct slice *s)
     const struct record *record = e->record;
     bool is_kernel = record->type == RECORD_KERNEL;
     bool is_called = s->is_called;
-    uint64_t kind = 0, bytes = 0, name = 0;
+    const struct kernel_name *name = NULL;
+    uint64_t kind = 0, bytes = 0;
     uint32_t at;
     enum row_type type = is_kernel ? ROW_KERNEL : ROW_COPY;
     int error = begin_row(r, ROWS_WORK, &at);
-    if (error == 0 && is_kernel) {
-        error = number_of_kernel(r, e, &name);
+    if (is_kernel) {
+        name = resolver_kernel(r, e->process, record_arg(record, KERNEL_NAME_INDEX));
     } else if (record->type == RECORD_GRAPH) {
         type = ROW_GRAPH;
         kind = record_arg(record, GRAPH_GRAPH);
@@ -172,7 +156,7 @@ static int rows_take_work(void *context, const struct slice *s)
     }
     put_times(rows, at, type, e);
     rows->columns[ROW_KIND][at] = kind;
-    rows->columns[ROW_NAME][at] = name;
+    rows->columns[ROW_NAME][at] = (uintptr_t)name;
     rows->columns[ROW_BYTES][at] = bytes;
     rows->columns[ROW_DEVICE][at] = record_arg(record, KERNEL_DEVICE);
     rows->columns[ROW_GRID][at] = is_kernel ? record_arg(record, KERNEL_GRID) : 0;
@@ -225,7 +209,7 @@ static int make_tables(struct resolver *r, unsigned tables)
     for (enum row_table t = 0; t < ROW_TABLES; t++) {
         uint64_t *memory =
             tables >> t & 1 ? calloc(ROW_COLUMNS * BLOCK_ROWS, sizeof *memory) : NULL;
-        r->tables[t] = (struct rows){.of = r, .table = t};
+        r->tables[t] = (struct rows){.table = t};
         for (unsigned c = 0; memory && c < ROW_COLUMNS; c++)
             r->tables[t].columns[c] = memory + c * BLOCK_ROWS;
         if (!memory && tables >> t & 1)
@@ -247,7 +231,7 @@ int resolver_consumer(struct resolver *r, struct consumer *consumer)
     bool has_calls = tables >> ROWS_CALLS & 1;
     bool has_work = tables >> ROWS_WORK & 1 && !r->leaves_work;
     *consumer = (struct consumer){.context = r,
-                                  .needs = WALK_NAMES | (ties ? (unsigned)WALK_CALLS : 0),
+                                  .needs = ties ? WALK_CALLS : 0,
                                   .skips = (has_calls ? 0 : (unsigned)WALK_SKIPS_CALLS) |
                                            (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
                                   .take = tables >> ROWS_OTHERS & 1 ? rows_take : NULL,

@@ -6,8 +6,7 @@
  * columns. Only complete events get there.
  *
  * Memory: BLOCK_ROWS rows of 8 bytes a column for each table that is read, which stay in the
- * processor's cache (128 KB a table); and 32 bytes for each kernel name of a process, KEY_MAP_MAX
- * at most.
+ * processor's cache (128 KB a table).
  */
 #ifndef GPUPROF_COLLECTOR_ROWS_H
 #define GPUPROF_COLLECTOR_ROWS_H
@@ -32,7 +31,7 @@ enum row_column {
     ROW_PROCESS,  /* index of the process */
     ROW_THREAD,   /* index of the thread that made the call, or launched the work */
     ROW_KIND,     /* kind of copy, synchronisation or overhead; a graph's number */
-    ROW_NAME,     /* number of the kernel name, for rows_name_key; 0: none */
+    ROW_NAME,     /* address of the kernel's struct kernel_name; 0: none */
     ROW_BYTES,    /* bytes copied, set or allocated, if the call succeeded */
     ROW_FUNCTION, /* function index of a call */
     ROW_WEIGHT,   /* number of calls that it represents */
@@ -69,10 +68,7 @@ enum row_flag {
 enum { GPU_COPY_KINDS = 11, GPU_COPY_SET = GPU_COPY_KINDS };
 enum { HOST_COPY_UNKNOWN = 5, HOST_COPY_SET };
 
-struct resolver;
-
 struct rows {
-    const struct resolver *of;
     enum row_table table;
     uint32_t count;
     uint64_t *columns[ROW_COLUMNS]; /* zeros where the table has none; one block of memory */
@@ -95,14 +91,11 @@ struct resolver {
     unsigned reader_count;
     bool leaves_work; /* set by the user: ignores GPU work, as none was to be recorded */
     bool *is_host;    /* owned, by process index: it has no GPU rows */
-    const struct kernel_name **names; /* owned; number n is names[n - 1] */
-    uint32_t name_count;
-    struct {
+    struct recent_kernel {
         uint64_t number;
-        uint32_t process;
-        uint32_t name; /* 0: free */
+        const struct process *process;
+        const struct kernel_name *name; /* NULL: free */
     } recent[ROWS_RECENT];
-    struct key_map name_numbers; /* (process, number), or a name -> number in `names` */
 };
 
 /* `walk` must stay. Returns 0 or GPUPROF_NO_MEMORY; resolver_release in both cases. */
@@ -115,10 +108,9 @@ void resolver_add(struct resolver *r, const struct rows_reader *reader);
  * GPUPROF_NO_MEMORY. */
 int resolver_consumer(struct resolver *r, struct consumer *consumer);
 
-/* The name of that number as a key of a table; 0: none. */
-static inline uint64_t rows_name_key(const struct rows *rows, uint64_t number)
-{
-    return number ? (uintptr_t)rows->of->names[number - 1] : 0;
-}
+/* Returns the name of a process's kernel; a kernel without a name is called by its number. NULL:
+ * there are too many names. */
+const struct kernel_name *resolver_kernel(struct resolver *r, const struct process *p,
+                                          uint64_t number);
 
 #endif

@@ -106,24 +106,20 @@ static bool has_name(struct selection *s, const struct subject *e)
     return matches;
 }
 
-static bool selection_meet(struct selection *s, enum selection_met what, bool is_met)
+static bool has_its_device(struct selection *s, uint64_t device)
 {
-    s->found.met[what] += is_met;
+    bool is_met = number_list_has(&s->request->devices, device);
+    s->found.of_devices += is_met;
     return is_met;
 }
 
 static bool is_in(struct selection *s, const struct subject *e)
 {
     const struct select_request *w = s->request;
-    if (e->device != UINT64_MAX &&
-        !selection_meet(s, MET_DEVICE, number_list_has(&w->devices, e->device)))
-        return false;
-    return selection_meet(s, MET_TIME, is_in_time(s, e)) &&
-           selection_meet(s, MET_KIND, !w->kinds || w->kinds & 1u << e->kind) &&
-           selection_meet(s, MET_TID,
-                          !w->tids.count || (e->tid && number_list_has(&w->tids, e->tid))) &&
-           selection_meet(s, MET_DURATION, e->end_ns - e->begin_ns >= w->min_ns) &&
-           (!s->has_name || has_name(s, e));
+    return (e->device == UINT64_MAX || has_its_device(s, e->device)) && is_in_time(s, e) &&
+           (!w->kinds || w->kinds & 1u << e->kind) &&
+           (!w->tids.count || (e->tid && number_list_has(&w->tids, e->tid))) &&
+           e->end_ns - e->begin_ns >= w->min_ns && (!s->has_name || has_name(s, e));
 }
 
 /* Gives work the thread of its call and, with `counts_there`, the call's place. */
@@ -238,8 +234,11 @@ static bool has(void *context, const struct slice *slice)
     if (is_far(s, event))
         return false;
     struct subject e;
-    if (describe_span(slice, &e))
-        return selection_meet(s, MET_ALL, is_in(s, &e));
+    if (describe_span(slice, &e)) {
+        bool is_selected = is_in(s, &e);
+        s->found.events += is_selected;
+        return is_selected;
+    }
     e = (struct subject){.process = event->process,
                          .kind = selection_kind_of(event->record, event->function),
                          .begin_ns = event->begin_ns,
@@ -249,12 +248,10 @@ static bool has(void *context, const struct slice *slice)
                          .tid = event->thread->tid,
                          .is_edge = event->record->type == RECORD_WINDOW};
     if (is_device_sample(event->record->type)) {
-        if (slice->source &&
-            !selection_meet(s, MET_DEVICE,
-                            number_list_has(&s->request->devices, slice->source->device)))
+        if (slice->source && !has_its_device(s, slice->source->device))
             return false;
-        bool shows = selection_meet(s, MET_TIME, is_in_time(s, &e));
-        selection_meet(s, MET_ALL, shows && slice->source && selection_has_all_kinds(s));
+        bool shows = is_in_time(s, &e);
+        s->found.events += shows && slice->source && selection_has_all_kinds(s);
         return shows;
     }
     if (event->record->type == RECORD_CALL) {
@@ -264,7 +261,7 @@ static bool has(void *context, const struct slice *slice)
         return true;
     }
     if (is_in(s, &e)) {
-        selection_meet(s, MET_ALL, true);
+        s->found.events++;
         return true;
     }
     note_begun(s, event, &e);
@@ -334,21 +331,15 @@ static int selection_add_span(struct selection *s, enum selection_spans how,
                               const struct process *p, uint64_t begin_ns, uint64_t end_ns)
 {
     struct time_spans *spans = &s->spans[how][p->index];
-    bool is_full = spans->count == spans->capacity;
-    if (is_full) { /* overlapping spans need no more room */
-        uint32_t before = spans->count;
-        join_spans(spans);
-        s->span_count -= before - spans->count;
+    struct time_span *last = spans->count ? &spans->list[spans->count - 1] : NULL;
+    if (last && begin_ns <= last->end_ns && begin_ns >= last->begin_ns) { /* needs no more room */
+        last->end_ns = max_of(last->end_ns, end_ns);
+        return 0;
     }
     if (s->span_count == SELECTION_SPANS_MAX)
         return GPUPROF_LIMIT;
-    if (is_full && spans->count >= spans->capacity / 2) {
-        if (!ARRAY_ROOM(spans->list, spans->capacity, spans->capacity, 16))
-            return GPUPROF_NO_MEMORY;
-    }
-    spans->list[spans->count++] = (struct time_span){begin_ns, end_ns};
     s->span_count++;
-    return 0;
+    return ARRAY_PUSH(spans->list, spans->count, (&(struct time_span){begin_ns, end_ns}));
 }
 
 static int selection_take_range(void *context, const struct slice *slice)

@@ -31,27 +31,15 @@
 struct time_spans {
     struct time_span *list; /* owned */
     uint32_t count;
-    uint32_t capacity;
 };
 
 /* How the time is selected; SPANS_CYCLE: the requested window of a process, if it had one. */
 enum selection_spans { SPANS_STEPS, SPANS_RANGES, SPANS_CYCLE, SELECTION_SPANS };
 
-/* The filters that an event passes, in this order. */
-enum selection_met {
-    MET_DEVICE, /* it is of a selected device */
-    MET_TIME,
-    MET_KIND,
-    MET_TID,
-    MET_DURATION,
-    MET_ALL, /* it is selected, or is a reading of a selected device */
-    SELECTION_MET
-};
-
 /* What a walk, or one worker's share of it, has found. */
 struct selection_found {
-    uint64_t met[SELECTION_MET]; /* events that passed; of all but the last only zero or not is
-                                    certain */
+    uint64_t events;     /* selected, or readings of a selected device */
+    uint64_t of_devices; /* zero or not: events of selected devices, selected or not */
     /* Devices and threads busy for most of the selection with something from before --from, and
      * when the first of that began. */
     uint32_t begun_devices, begun_threads;
@@ -135,8 +123,8 @@ static inline const struct walk_filter *selection_steps_filter(const struct sele
 static inline void selection_add_found(struct selection_found *sum,
                                        const struct selection_found *found)
 {
-    for (unsigned i = 0; i < SELECTION_MET; i++)
-        sum->met[i] += found->met[i];
+    sum->events += found->events;
+    sum->of_devices += found->of_devices;
     sum->begun_devices += found->begun_devices;
     sum->begun_threads += found->begun_threads;
     if (found->begun_ns && (!sum->begun_ns || found->begun_ns < sum->begun_ns))
@@ -174,7 +162,7 @@ char *selection_text(const struct selection *s);
  * --from=0.000103000 shows it". The caller frees it; NULL: there is none, or no memory. */
 char *selection_begun_text(const struct selection *s);
 
-/* For a selection without events: prints the option that leaves none. Returns EXIT_USAGE. */
+/* For a selection without events: prints why. Returns EXIT_USAGE. */
 enum exit_code selection_empty(const struct selection *s, const char *verb);
 
 /* After the walk: EXIT_OK, or EXIT_USAGE after one line if nothing was selected or no selected

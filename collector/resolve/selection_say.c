@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "base/array.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "resolve/selection.h"
@@ -18,23 +19,15 @@ static uint64_t since_origin(const struct selection *s, uint64_t ns)
 
 bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_ns)
 {
-    uint64_t begin_ns = s->from_ns, end_ns = s->to_ns;
-    for (unsigned i = 0; i < SELECTION_SPANS; i++) {
-        uint64_t first_ns = UINT64_MAX, last_ns = 0;
-        for (uint32_t p = 0; s->spans[i] && p < s->walk->rec->count; p++) {
-            const struct time_spans *own = &s->spans[i][p];
-            if (own->count && own->list[0].begin_ns < first_ns)
-                first_ns = own->list[0].begin_ns;
-            if (own->count && own->list[own->count - 1].end_ns > last_ns)
-                last_ns = own->list[own->count - 1].end_ns;
-        }
-        if (s->spans[i] && first_ns > begin_ns)
-            begin_ns = first_ns;
-        if (s->spans[i] && last_ns < end_ns)
-            end_ns = last_ns;
+    uint64_t begin_ns = UINT64_MAX, end_ns = 0;
+    for (uint32_t p = 0; p < s->walk->rec->count; p++) {
+        const struct time_span its =
+            s->filter.bounds(s->filter.context, s->walk->rec->processes[p]);
+        begin_ns = min_of(begin_ns, its.begin_ns);
+        end_ns = max_of(end_ns, its.end_ns);
     }
     *from_ns = since_origin(s, begin_ns);
-    *to_ns = since_origin(s, end_ns > begin_ns ? end_ns : begin_ns);
+    *to_ns = since_origin(s, max_of(begin_ns, end_ns));
     return s->filter.is_of_time;
 }
 
@@ -85,7 +78,7 @@ static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPA
 {
     const struct survey *survey = &s->walk->survey;
     uint64_t *numbers = calloc(survey->device_count + 1u, sizeof *numbers);
-    bool has_any = !s->request->devices.count || s->found.met[MET_DEVICE] || !numbers;
+    bool has_any = !s->request->devices.count || s->found.of_devices || !numbers;
     uint32_t count = 0;
     for (uint32_t i = 0; numbers && i < survey->device_count; i++)
         numbers[count++] = survey->devices[i].limits.device;
@@ -97,53 +90,27 @@ static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPA
     return !has_any;
 }
 
-/* Prints that no event is in the selected time; `begun`: what began earlier, or NULL. */
-static void say_time(const struct selection *s, const char *begun, FILE *out)
+/* `begun`: what began earlier, or NULL. */
+static void say_why(const struct selection *s, const char *begun, FILE *out)
 {
-    char length[UNIT_TEXT_BYTES], moment[32] = "";
-    uint64_t origin_ns = s->walk->survey.origin_ns;
-    bool is_moment = s->request->from.is_absolute || s->request->to.is_absolute;
-    time_t seconds = (time_t)(origin_ns / 1000000000u);
+    const struct select_request *w = s->request;
+    char devices[NUMBER_SPANS_BYTES] = "", length[UNIT_TEXT_BYTES], moment[32] = "";
+    time_t seconds = (time_t)(s->walk->survey.origin_ns / 1000000000u);
     struct tm when;
-    if (is_moment && localtime_r(&seconds, &when))
+    if ((w->from.is_absolute || w->to.is_absolute) && localtime_r(&seconds, &when))
         strftime(moment, sizeof moment, " (%Y-%m-%dT%H:%M:%S)", &when);
-    if (s->request->from.is_given || s->request->to.is_given)
+    if (!s->walk->survey.origin_ns)
+        fputs("the recording has no event", out);
+    else if (lacks_devices(s, devices))
+        fprintf(out, *devices ? "its devices are %s" : "the recording has no device", devices);
+    else if (w->from.is_given || w->to.is_given)
         fprintf(out,
                 "the recording lasts %s after its first event%s, and --from and --to count from "
                 "that; %s",
                 time_text(length, s->length_ns), moment,
                 begun ? begun : "name a time with such events");
     else
-        fprintf(out, "nothing was recorded in that %s",
-                s->spans[SPANS_STEPS]    ? "step"
-                : s->spans[SPANS_RANGES] ? "range"
-                                         : "window");
-}
-
-/* Prints the first option that leaves none of the events that passed the options before it. */
-static void say_why(const struct selection *s, const char *begun, FILE *out)
-{
-    const struct select_request *w = s->request;
-    unsigned options = s->filter.is_of_time + !!w->devices.count + !!w->kinds + !!w->tids.count +
-                       !!w->min_ns + !!w->name;
-    const char *none =
-        options == 1 ? "no event of the recording" : "no event that the other options select";
-    char devices[NUMBER_SPANS_BYTES] = "";
-    if (!s->walk->survey.origin_ns)
-        fputs("the recording has no event", out);
-    else if (lacks_devices(s, devices))
-        fprintf(out, *devices ? "its devices are %s" : "the recording has no device", devices);
-    else if (!s->found.met[MET_TIME] || begun)
-        say_time(s, begun, out);
-    else if (!s->found.met[MET_KIND])
-        fprintf(out, "--kind: %s has that kind", none);
-    else if (!s->found.met[MET_TID])
-        fprintf(out, "--tid: %s is of that thread; 'gpuprof report --by=thread' lists the threads",
-                none);
-    else if (!s->found.met[MET_DURATION])
-        fprintf(out, "--min-duration: %s took that long", none);
-    else
-        fprintf(out, "--name: %s has a name that matches '%s'; case counts", none, w->name);
+        fputs("no event of the recording matches all of this", out);
 }
 
 enum exit_code selection_empty(const struct selection *s, const char *verb)
@@ -168,7 +135,7 @@ enum exit_code selection_check(const struct selection *s, const char *verb)
     char devices[NUMBER_SPANS_BYTES] = "";
     if (!s->filter.context)
         return EXIT_OK;
-    if (!s->found.met[MET_ALL])
+    if (!s->found.events)
         return selection_empty(s, verb);
     if (lacks_devices(s, devices))
         return usage_error("%s: --device: the recording has no %sdevice%s%s", verb,
@@ -178,12 +145,10 @@ enum exit_code selection_check(const struct selection *s, const char *verb)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-/* The kinds of events for --kind. */
-
 enum select_kind selection_kind_of_call(const struct function *f)
 {
     switch (f->class) {
-    case API_LAUNCH: return SELECT_LAUNCH;
+    case API_LAUNCH:
     case API_GRAPH_LAUNCH: return SELECT_LAUNCH;
     case API_ALLOC: return SELECT_ALLOC;
     case API_COPY: return SELECT_COPY;
@@ -195,35 +160,40 @@ enum select_kind selection_kind_of_call(const struct function *f)
 
 enum select_kind selection_kind_of(const struct record *r, const struct function *f)
 {
-    switch (r->type) {
-    case RECORD_CALL: return f ? selection_kind_of_call(f) : SELECT_OTHER;
-    case RECORD_KERNEL: return SELECT_KERNEL;
-    case RECORD_COPY: return SELECT_MEMCPY;
-    case RECORD_SET: return SELECT_MEMSET;
-    case RECORD_GRAPH: return SELECT_GRAPH_RUN;
-    case RECORD_SYNC: return SELECT_WAIT;
-    case RECORD_OVERHEAD: return SELECT_OVERHEAD;
-    case RECORD_MEMORY:
-    case RECORD_TENSOR:
-    case RECORD_TENSOR_OOM: return SELECT_MEMORY;
-    case RECORD_PUSH:
-    case RECORD_POP:
-    case RECORD_RANGE_START:
-    case RECORD_RANGE_END: return SELECT_RANGE;
-    case RECORD_OP_BEGIN:
-    case RECORD_OP_END: return SELECT_OPERATOR;
-    case RECORD_LIBRARY_BEGIN:
-    case RECORD_LIBRARY_END: return SELECT_LIBRARY;
-    case RECORD_SAMPLE: return SELECT_SAMPLE;
-    case RECORD_OS_CALL: return SELECT_OS;
-    case RECORD_GIL:
-    case RECORD_GIL_REST: return SELECT_GIL;
-    case RECORD_GC: return SELECT_GC;
-    case RECORD_MARK:
-    case RECORD_STEP:
-    case RECORD_PAUSE:
-    case RECORD_WINDOW:
-    case RECORD_DUMP: return SELECT_MARK;
-    default: return SELECT_KINDS;
-    }
+    static const struct {
+        uint8_t type;
+        enum select_kind kind;
+    } kinds[] = {{RECORD_KERNEL, SELECT_KERNEL},
+                 {RECORD_COPY, SELECT_MEMCPY},
+                 {RECORD_SET, SELECT_MEMSET},
+                 {RECORD_GRAPH, SELECT_GRAPH_RUN},
+                 {RECORD_SYNC, SELECT_WAIT},
+                 {RECORD_OVERHEAD, SELECT_OVERHEAD},
+                 {RECORD_MEMORY, SELECT_MEMORY},
+                 {RECORD_TENSOR, SELECT_MEMORY},
+                 {RECORD_TENSOR_OOM, SELECT_MEMORY},
+                 {RECORD_PUSH, SELECT_RANGE},
+                 {RECORD_POP, SELECT_RANGE},
+                 {RECORD_RANGE_START, SELECT_RANGE},
+                 {RECORD_RANGE_END, SELECT_RANGE},
+                 {RECORD_OP_BEGIN, SELECT_OPERATOR},
+                 {RECORD_OP_END, SELECT_OPERATOR},
+                 {RECORD_LIBRARY_BEGIN, SELECT_LIBRARY},
+                 {RECORD_LIBRARY_END, SELECT_LIBRARY},
+                 {RECORD_SAMPLE, SELECT_SAMPLE},
+                 {RECORD_OS_CALL, SELECT_OS},
+                 {RECORD_GIL, SELECT_GIL},
+                 {RECORD_GIL_REST, SELECT_GIL},
+                 {RECORD_GC, SELECT_GC},
+                 {RECORD_MARK, SELECT_MARK},
+                 {RECORD_STEP, SELECT_MARK},
+                 {RECORD_PAUSE, SELECT_MARK},
+                 {RECORD_WINDOW, SELECT_MARK},
+                 {RECORD_DUMP, SELECT_MARK}};
+    if (r->type == RECORD_CALL)
+        return f ? selection_kind_of_call(f) : SELECT_OTHER;
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].type == r->type)
+            return kinds[i].kind;
+    return SELECT_KINDS;
 }

@@ -9,13 +9,11 @@
 #include "resolve/timeline.h"
 
 enum walk_need {
-    WALK_SPANS = 1,    /* `change` and `span`; walk_range, walk_op, walk_op_inputs, walk_library */
-    WALK_WORK = 2,     /* `call` of GPU work, synchronisations, overheads and allocations */
-    WALK_CALLS = 4,    /* likewise, without the spans around it */
-    WALK_STACKS = 8,   /* survey.stacks, at the end */
-    WALK_LOSSES = 16,  /* counts work without a call, and launches without work */
-    WALK_PAUSES = 256, /* survey.pauses, at the end */
-    WALK_NAMES = 512,  /* walk_kernel; most other needs include it */
+    WALK_SPANS = 1,   /* `change` and `span`; walk_range, walk_op, walk_op_inputs, walk_library */
+    WALK_WORK = 2,    /* `call` of GPU work, synchronisations, overheads and allocations */
+    WALK_CALLS = 4,   /* likewise, without the spans around it */
+    WALK_STACKS = 8,  /* survey.stacks, at the end */
+    WALK_LOSSES = 16, /* counts work without a call, and launches without work */
 };
 
 /* Slices that a consumer does not get. */
@@ -126,8 +124,8 @@ struct walk {
     struct kernel_names texts;   /* texts of operators */
     struct survey survey;
     bool is_surveyed;
-    bool knows_pauses;                /* as is_surveyed, for pauses alone */
-    bool knows_names;                 /* likewise */
+    bool knows_names;                 /* as is_surveyed, for names alone */
+    bool by_process;                  /* one process after another, unless ns_max is set */
     const struct walk_filter *filter; /* a view; NULL: everything is shown */
     const char *symbols; /* a view: the folder in which consumers look up names (symbols.h) */
     uint64_t ns_max;     /* maximum duration of a walk; 0: no maximum */

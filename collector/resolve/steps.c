@@ -267,7 +267,7 @@ static int steps_end(void *context)
 struct consumer steps_consumer(struct steps *s)
 {
     return (struct consumer){.context = s,
-                             .needs = WALK_SPANS | WALK_PAUSES,
+                             .needs = WALK_SPANS,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
                              .sees_filtered = true,
                              .take = steps_take,

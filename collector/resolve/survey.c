@@ -390,32 +390,45 @@ static bool may_lack(const struct process *p)
            p->losses.counters[COUNTER_GPU_UNFLUSHED];
 }
 
-int survey_report(struct survey *s, const struct process *p, struct losses *losses)
+/* Says which calls of the process should have work. */
+static int expect_work(const struct survey *s, const struct process *p,
+                       struct correlation_losses *l)
 {
-    const struct surveyed_process *its = &s->processes[p->index];
-    uint64_t missing = 0, worked_ns = its->worked_ns;
-    struct correlation_gap *gaps;
-    if (!process_wants_kernels(p))
-        return 0;
-    int64_t gap_count = survey_gaps(s, p->index, &gaps);
-    if (gap_count < 0)
-        return (int)gap_count;
-    struct correlation_losses l = {
-        .process = p->index,
-        .kinds = CORRELATION_LAUNCH,
-        .late_ns = worked_ns - (worked_ns < SURVEY_LATE_NS ? worked_ns : SURVEY_LATE_NS),
-        .gaps = gaps,
-        .gap_count = (uint32_t)gap_count,
-        .threads = s->threads};
+    uint64_t worked_ns = s->processes[p->index].worked_ns;
+    l->kinds = CORRELATION_LAUNCH;
+    l->late_ns = worked_ns - min_of(worked_ns, SURVEY_LATE_NS);
     if (may_lack(p))
-        l.kinds |= CORRELATION_GRAPH | (process_wants_moves(p) ? (unsigned)CORRELATION_MOVES : 0);
-    int error = correlation_missing(&s->calls, &l, &missing, &losses->gpu_pending);
-    free(gaps);
-    losses->gpu_untied = its->untied;
-    /* Work in flight when gpuprof gave up CUPTI looks the same as other missing work. */
-    if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)
-        losses->gpu_given_up += missing;
-    else
-        losses->gpu_missing = missing;
+        l->kinds |= CORRELATION_GRAPH | (process_wants_moves(p) ? (unsigned)CORRELATION_MOVES : 0);
+    int64_t gap_count = survey_gaps(s, p->index, &l->gaps);
+    l->gap_count = gap_count < 0 ? 0 : (uint32_t)gap_count;
+    return gap_count < 0 ? (int)gap_count : 0;
+}
+
+int survey_report(struct survey *s, uint32_t first, uint32_t end, struct losses *losses)
+{
+    struct correlation_losses *all = calloc(s->rec->count + 1u, sizeof *all);
+    int error = all ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = first; error == 0 && i < end; i++) {
+        const struct process *p = s->rec->processes[i];
+        if (process_expects_gpu(p) && process_wants_kernels(p))
+            error = expect_work(s, p, &all[i]);
+    }
+    if (error == 0)
+        error = correlation_missing(&s->calls, all, s->threads);
+    for (uint32_t i = first; all && i < end; i++) {
+        struct losses *l = &losses[i];
+        /* Work in flight when gpuprof gave up CUPTI looks the same as other missing work. */
+        uint64_t given_up_ns = cost_table_step_ns(&s->rec->processes[i]->costs, LADDER_CUPTI);
+        free(all[i].gaps);
+        if (error < 0 || !all[i].kinds)
+            continue;
+        if (given_up_ns != UINT64_MAX)
+            l->gpu_given_up += all[i].count;
+        else
+            l->gpu_missing = all[i].count;
+        l->gpu_pending = all[i].pending;
+        l->gpu_untied = s->processes[i].untied;
+    }
+    free(all);
     return error;
 }

@@ -178,11 +178,12 @@ int survey_project(struct survey *s, const struct correlated_call *call, uint64_
                    uint64_t end_ns);
 
 /*
- * After the last look-up: adds a process's calls without work to its losses: launches, and if the
- * process was killed or CUPTI did not deliver everything, copies, fills and graph launches from
- * SURVEY_LATE_NS before the last call with work on. Otherwise such a call made none (a copy within
- * the host, a graph of host functions). Returns 0 or an error.
+ * After the last look-up: adds calls without work to the losses (by process index) of the processes
+ * `first` up to `end`, if they have GPU rows: launches, and if the process was killed or CUPTI did
+ * not deliver everything, copies, fills and graph launches from SURVEY_LATE_NS before the last call
+ * with work on. Otherwise such a call made none (a copy within the host, a graph of host
+ * functions). Returns 0 or an error.
  */
-int survey_report(struct survey *s, const struct process *p, struct losses *losses);
+int survey_report(struct survey *s, uint32_t first, uint32_t end, struct losses *losses);
 
 #endif

@@ -66,7 +66,6 @@ struct symbols {
     uint64_t left_out;
     bool asks_debuginfod;
     unsigned patience_s; /* time limit for an answer */
-    double vain_s;       /* time spent on requests without result */
 };
 
 /* ---- the child process --------------------------------------------------------------------------
@@ -158,18 +157,15 @@ static void take_symbol(struct symbols *s, const struct object *o, char *const t
         address->first = s->symbol_count - 1;
 }
 
-/* Counts waits without a result, and stops asking debuginfod after too long. */
-static void count_wait(struct symbols *s, double wait_s, bool has_dwarf)
+/* Stops asking a debuginfod that did not answer in time. */
+static void check_wait(struct symbols *s, double wait_s, bool has_dwarf)
 {
-    if (!s->asks_debuginfod || has_dwarf)
-        return;
-    s->vain_s += wait_s;
-    if (wait_s < s->patience_s && s->vain_s < DEBUGINFOD_VAIN_MAX * s->patience_s)
+    if (!s->asks_debuginfod || has_dwarf || wait_s < s->patience_s)
         return;
     s->asks_debuginfod = false;
     message("debuginfod did not answer for %.0f s, so gpuprof stopped asking; "
             "DEBUGINFOD_TIMEOUT=SECONDS sets how long to wait",
-            s->vain_s);
+            wait_s);
 }
 
 /* Reads the complete answers. */
@@ -195,7 +191,7 @@ static void symbols_look_up(struct symbols *s, struct object *o, const struct el
     o->ended = !l.answers || !aside_run(look_up_aside, &found, sizeof found, &l, seconds);
     o->status = found.status <= ELF_UNREADABLE ? found.status : ELF_UNREADABLE;
     if (found.wait_s >= 0)
-        count_wait(s, found.wait_s, found.has_dwarf);
+        check_wait(s, found.wait_s, found.has_dwarf);
     if (!l.answers)
         return;
     rewind(l.answers);

@@ -19,13 +19,10 @@
 #define SYMBOL_SECONDS_MAX   60    /* of CPU time for one module */
 #define SYMBOL_WAIT_SECONDS  120 /* wall-clock time for one module: a file system may not answer */
 
-/*
- * Time limits for debuginfod: for the first bytes (DEBUGINFOD_TIMEOUT overrides it), for one module
- * in all, and for failures, in multiples of the first. After that it is not used any more.
- */
+/* Time limits for debuginfod: for the first bytes (DEBUGINFOD_TIMEOUT overrides it), after which it
+ * is not used any more; and for one module in all. */
 #define DEBUGINFOD_SECONDS     30
 #define DEBUGINFOD_SECONDS_MAX 1800
-#define DEBUGINFOD_VAIN_MAX    4
 
 struct symbol {
     const struct kernel_name *function; /* NULL: not known */

@@ -12,7 +12,7 @@
 /* A block of the heap: closed (only its time is known), open, or open with a window. */
 struct open_block {
     struct event event; /* the next event; closed: no thread, and the begin of its first */
-    uint32_t order;     /* index of the process + 1, once open; here, it is read with `event` */
+    uint64_t order;     /* twice the index of the process, + 1 once open; read with `event` */
     struct block_place place;
     struct clock_place clock;
     struct record record; /* record of the next event */
@@ -20,8 +20,7 @@ struct open_block {
     uint8_t *payload;     /* NULL: closed, or read again for the next window */
     size_t capacity;
     struct block_decoder decoder;
-    struct record *window; /* owned; NULL: the whole payload is in memory */
-    uint8_t *window_text;  /* owned: the byte string of the window's only record, or NULL */
+    struct record *window; /* owned, with byte strings; NULL: the whole payload is in memory */
     size_t window_bytes;   /* of both */
     uint32_t window_at, window_count;
 };
@@ -40,6 +39,7 @@ struct timeline {
     uint32_t entry;      /* index entry of the blocks that were added last */
     uint32_t next_entry; /* next index entry */
     uint64_t next_ns;    /* begin of that; UINT64_MAX: none */
+    uint32_t process;    /* by process: index of the process that is read */
     bool is_handed_out;  /* the root event was returned, so the root must advance */
     uint64_t open_bytes; /* bytes of payloads, decoders and windows */
     uint64_t open_bytes_max;
@@ -67,7 +67,10 @@ struct timeline *timeline_create(struct recording *rec, struct losses *losses,
     t->open_bytes_max = open_bytes_max;
     t->scope = *scope;
     t->late_ns = scope->ns_max ? monotonic_ns() + scope->ns_max : UINT64_MAX;
-    set_next_entry(t, scope->only ? scope->only->first_entry : 0);
+    const struct process *first = scope->only                       ? scope->only
+                                  : scope->by_process && rec->count ? rec->processes[0]
+                                                                    : NULL;
+    set_next_entry(t, first ? first->first_entry : 0);
     return t;
 }
 
@@ -85,10 +88,10 @@ static void drop_payload(struct timeline *t, struct open_block *b)
 static void drop_window(struct timeline *t, struct open_block *b)
 {
     t->open_bytes -= b->window_bytes;
+    for (uint32_t i = 0; i < b->window_count; i++)
+        free((uint8_t *)b->window[i].bytes);
     free(b->window);
-    free(b->window_text);
     b->window = NULL;
-    b->window_text = NULL;
     b->window_bytes = 0;
     b->window_at = b->window_count = 0;
 }
@@ -110,13 +113,12 @@ void timeline_free(struct timeline *t)
     free(t);
 }
 
-/* Order of events with the same begin; closed blocks come first, so that they open in time. */
+/* Order of events with the same begin; closed blocks of a process come first, so that they open in
+ * time. */
 static bool before_at_same_time(const struct open_block *a, const struct open_block *b)
 {
     if (a->order != b->order)
         return a->order < b->order;
-    if (a->event.process->index != b->event.process->index)
-        return a->event.process->index < b->event.process->index;
     if (a->event.thread) {
         bool a_call = a->record.type == RECORD_CALL;
         bool b_call = b->record.type == RECORD_CALL;
@@ -192,39 +194,30 @@ static int open_payload(struct timeline *t, struct open_block *b)
     return 0;
 }
 
-/* Copies the next records from the payload, then drops it. */
+static uint8_t *copy_bytes(const uint8_t *bytes, size_t count)
+{
+    uint8_t *copy = malloc(count + 1);
+    return copy ? memcpy(copy, bytes, count) : NULL;
+}
+
+/* Copies the next records from the payload, up to WINDOW_BYTES, then drops it. */
 static int fill_window(struct timeline *t, struct open_block *b)
 {
-    uint32_t left = b->place.header.record_count - b->done;
-    uint32_t room = left < WINDOW_RECORDS ? left : WINDOW_RECORDS;
-    drop_window(t, b);
-    b->window = malloc(room * sizeof *b->window);
-    if (!b->window)
-        return GPUPROF_NO_MEMORY;
-    b->window_bytes = room * sizeof *b->window;
-    t->open_bytes += b->window_bytes;
     int more = 1;
-    while (b->window_count < room) {
+    drop_window(t, b);
+    if (!(b->window = malloc(WINDOW_RECORDS * sizeof *b->window)))
+        return GPUPROF_NO_MEMORY;
+    b->window_bytes = WINDOW_RECORDS * sizeof *b->window;
+    t->open_bytes += b->window_bytes;
+    while (b->window_count < WINDOW_RECORDS && b->window_bytes < WINDOW_BYTES) {
         struct record *r = &b->window[b->window_count];
-        more = block_decoder_next(&b->decoder, r);
-        if (more <= 0)
+        if ((more = block_decoder_next(&b->decoder, r)) <= 0)
             break;
-        if (!r->bytes) {
-            b->window_count++;
-            continue;
-        }
-        /* A record with a byte string has its own window, so read it again after the others. */
-        if (b->window_count == 0) {
-            b->window_text = malloc(r->byte_count);
-            if (!b->window_text)
-                return GPUPROF_NO_MEMORY;
-            memcpy(b->window_text, r->bytes, r->byte_count);
-            r->bytes = b->window_text;
-            b->window_bytes += r->byte_count;
-            t->open_bytes += r->byte_count;
-            b->window_count = 1;
-        }
-        break;
+        b->window_count++;
+        b->window_bytes += r->byte_count;
+        t->open_bytes += r->byte_count;
+        if (r->bytes && !(r->bytes = copy_bytes(r->bytes, r->byte_count)))
+            return GPUPROF_NO_MEMORY;
     }
     drop_payload(t, b);
     return more < 0 && b->window_count == 0 ? more : 0;
@@ -307,6 +300,7 @@ static int add_closed(struct timeline *t, struct process *p, uint64_t offset, ui
     if (!b)
         return GPUPROF_NO_MEMORY;
     b->event = (struct event){.record = &b->record, .process = p, .begin_ns = time};
+    b->order = 2ull * p->index;
     b->place.offset = offset;
     int error = timeline_push(t, b);
     if (error < 0)
@@ -386,7 +380,7 @@ static int open_root(struct timeline *t)
     if (error < 0)
         return end_root(t, error);
     b->event.thread = thread_find(&b->event.process->threads, b->place.header.thread);
-    b->order = b->event.process->index + 1;
+    b->order |= 1;
     return b->event.thread ? advance_root(t) : end_root(t, GPUPROF_DAMAGED);
 }
 
@@ -398,11 +392,14 @@ static __attribute__((noinline)) int timeline_settle(struct timeline *t)
         int error = 0;
         if (t->next_entry < x->count && (t->count == 0 || t->next_ns <= t->heap[0].begin_ns)) {
             const struct index_entry *entry = &x->entries[t->next_entry];
-            set_next_entry(t, t->scope.only ? entry->next : t->next_entry + 1);
+            bool is_chained = t->scope.only || t->scope.by_process;
+            set_next_entry(t, is_chained ? entry->next : t->next_entry + 1);
             t->failed = t->rec->loaded[entry->process];
             error = add_entry(t, entry);
         } else if (t->count && t->heap[0].block->event.thread) {
             return 1;
+        } else if (!t->count && t->scope.by_process && t->process + 1 < t->rec->count) {
+            set_next_entry(t, t->rec->processes[++t->process]->first_entry);
         } else if (!t->count || is_late(t)) {
             return 0;
         } else {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All events of a recording in one order: by time, process, other records before calls (a kernel's
- * name before its launch), thread, longer before shorter, and place in the thread's records. A heap
- * holds the open blocks; the next block of the index is opened when the time of its first record
- * has come. Memory: an open block takes its payload (about 40 bytes a record, at most
- * BLOCK_PAYLOAD_BYTES_MAX), its decoder (320 bytes a column, 1.3 MB at most) and 400 bytes. A
- * thread has one open block, or two if a call extends over a block's end. If all that would exceed
- * OPEN_BYTES_MAX, a block holds only its next WINDOW_RECORDS records (11 KB, which count, too), and
- * is decompressed again after these.
+ * All events of a recording in one order: by time (or first by process), process, other records
+ * before calls (a kernel's name before its launch), thread, longer before shorter, and place in the
+ * thread's records. A heap holds the open blocks; the next block of the index is opened when the
+ * time of its first record has come. Memory: an open block takes its payload (about 40 bytes a
+ * record, at most BLOCK_PAYLOAD_BYTES_MAX), its decoder (320 bytes a column, 1.3 MB at most) and
+ * 400 bytes. A thread has one open block, or two if a call extends over a block's end. If all that
+ * would exceed OPEN_BYTES_MAX, a block holds only its next WINDOW_RECORDS records (11 KB and their
+ * byte strings, which count, too), and is decompressed again after these.
  */
 #ifndef GPUPROF_COLLECTOR_TIMELINE_H
 #define GPUPROF_COLLECTOR_TIMELINE_H
@@ -29,6 +29,7 @@ struct event {
 
 #define OPEN_BYTES_MAX (256ull << 20)
 #define WINDOW_RECORDS 64
+#define WINDOW_BYTES   65536
 
 struct timeline;
 
@@ -45,6 +46,7 @@ typedef bool timeline_wants_fn(void *context, const struct process *p, const str
 /* Selects events; zeros select all. Everything that it points at must stay. */
 struct timeline_scope {
     const struct process *only; /* only events of this process; NULL: all */
+    bool by_process;            /* one process after another: fewer open blocks, so it is faster */
     timeline_wants_fn *wants;   /* decides which blocks are read; NULL: all */
     void *wants_context;
     /* Not NULL: blocks with GPU work only are skipped. Their ends raise the item of their

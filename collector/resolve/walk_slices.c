@@ -128,13 +128,11 @@ static inline bool is_around(const struct slice *s)
 static inline int report_as(const struct pass *p, enum heard as, const struct slice *s)
 {
     bool is_reported = !s->is_filtered || (is_around(s) && s->change != SPAN_MARKED);
-    for (const struct listener *l = is_reported ? p->listeners[as] : p->of_filtered[as]; l->hears;
-         l++) {
-        int more = l->hears(l->context, s);
-        if (more)
-            return more;
-    }
-    return 0;
+    int more = 0;
+    for (const struct listener *l = p->listeners[as]; more == 0 && l->hears; l++)
+        if (is_reported || l->sees_filtered)
+            more = l->hears(l->context, s);
+    return more;
 }
 
 /* Applies the filter to the slice. */
@@ -315,24 +313,20 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_OP_BEGIN:
     case RECORD_OP_END: return p->needs & WALK_SPANS ? take_span(p, s) : 0;
     case RECORD_LIBRARY_PLAN:
-    case RECORD_COMMUNICATOR:
-        return p->needs & WALK_SPANS || p->learns_ops ? library_kinds_learn(&w->kinds, e) : 0;
-    case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r, NAME_HANDLE) : 0;
-    case RECORD_KERNEL_NAME:
-        return p->learns_names ? set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME) : 0;
-    case RECORD_OP_NAME:
-        return p->learns_names ? set_name(&w->texts, &names->ops, r, OP_NAME_NUMBER) : 0;
-    case RECORD_OP_INPUTS:
-        return p->learns_names ? set_name(&w->texts, &names->inputs, r, OP_INPUTS_NUMBER) : 0;
+    case RECORD_COMMUNICATOR: return library_kinds_learn(&w->kinds, e);
+    case RECORD_NAME: return set_name(&w->kernels, &names->handles, r, NAME_HANDLE);
+    case RECORD_KERNEL_NAME: return set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME);
+    case RECORD_OP_NAME: return set_name(&w->texts, &names->ops, r, OP_NAME_NUMBER);
+    case RECORD_OP_INPUTS: return set_name(&w->texts, &names->inputs, r, OP_INPUTS_NUMBER);
     case RECORD_OP_THREAD:
-        if (p->learns_ops)
-            w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);
+        w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);
         return 0;
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK:
         w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
-        return p->learns_stacks ? stack_table_take(&w->survey.stacks, e) : 0;
+        return p->needs & WALK_STACKS && !w->is_surveyed ? stack_table_take(&w->survey.stacks, e)
+                                                         : 0;
     case RECORD_DEVICE_ABSENT:
         w->losses[e->process->index].devices_unread |= device_missing_of_all(r);
         return 0;
@@ -340,15 +334,14 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_PAUSE:
     case RECORD_WINDOW:
         take_pause(s);
-        return p->learns_pauses && s->pause_change
+        return !w->is_surveyed && s->pause_change
                    ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
                    : 0;
     case RECORD_LINK: return p->ties ? survey_take(&w->survey, e) : 0;
     default:
         if (is_device_sample(r->type))
             s->source = device_sources_find(&w->sources, e);
-        if (p->ties || p->learns)
-            error = survey_take(&w->survey, e);
+        error = survey_take(&w->survey, e);
         if (error == 0 && is_range_record(r->type) && p->needs & WALK_SPANS)
             error = take_span(p, s);
         break;
@@ -393,14 +386,14 @@ static int pass_other(const struct pass *p, struct slice *s)
     return done;
 }
 
-static void see(struct walk *w, const struct event *e)
+static inline void see(struct walk *w, const struct event *e)
 {
     uint64_t *first_ns = &w->first_ns[e->process->index];
     uint64_t *last_ns = &w->last_ns[e->process->index];
-    if (!w->survey.origin_ns)
-        w->survey.origin_ns = e->begin_ns;
-    if (!*first_ns)
+    if (!*first_ns) {
         *first_ns = e->begin_ns;
+        see_origin(w, e->begin_ns);
+    }
     /* Flushing CUPTI after the program ended is not part of its time. */
     if (e->end_ns > *last_ns && e->record->type != RECORD_OVERHEAD)
         *last_ns = e->end_ns;

@@ -31,6 +31,7 @@ typedef int hears_fn(void *context, const struct slice *s);
 struct listener {
     hears_fn *hears; /* NULL: the end of the list */
     void *context;
+    bool sees_filtered;
 };
 
 struct pass {
@@ -40,16 +41,17 @@ struct pass {
     const struct consumer *consumers; /* NULL: this is a survey */
     unsigned count;
     struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
-    struct listener of_filtered[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     const struct walk_filter *filter; /* NULL: nothing is filtered */
     unsigned needs;
-    bool learns;        /* devices and contexts are not known yet */
-    bool learns_names;  /* nor are the names of kernels and operators */
-    bool learns_ops;    /* nor the threads of operators, and kinds of library calls */
-    bool learns_stacks; /* nor the stacks */
-    bool learns_pauses; /* nor the pauses */
-    bool ties;          /* a consumer needs the calls of GPU work */
+    bool ties; /* a consumer needs the calls of GPU work */
 };
+
+/* Notes the first event of a process. */
+static inline void see_origin(struct walk *w, uint64_t first_ns)
+{
+    uint64_t *origin_ns = &w->survey.origin_ns;
+    *origin_ns = *origin_ns && *origin_ns < first_ns ? *origin_ns : first_ns;
+}
 
 /* Passes all events, in the order of time. */
 int pass_walk(struct pass *p);

@@ -86,31 +86,32 @@ const struct kernel_name *kernel_name_intern(struct kernel_names *names, const v
     return wanted.name;
 }
 
-/* For a handle whose name was removed. */
-static const struct kernel_name nameless;
-
 void kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
                      const void *text, size_t length)
 {
     const struct kernel_name *name = length ? kernel_name_intern(names, text, length) : NULL;
-    bool is_new = !key_map_get(&handles->names, (struct key){.a = handle});
-    if (!name && is_new)
+    const struct key key = {.a = handle};
+    bool is_known = key_map_get(&handles->names, key);
+    if (!name && is_known) {
+        key_map_remove(&handles->names, key);
+        names->handle_count--;
+    }
+    if (!name)
         return;
-    if (is_new &&
+    if (!is_known &&
         names->handle_count >= (names->handles_max ? names->handles_max : KERNEL_HANDLES_MAX)) {
         names->dropped++;
         return;
     }
-    names->handle_count += is_new;
+    names->handle_count += !is_known;
     handles->names.count_max = KERNEL_HANDLES_MAX;
-    (void)key_map_set(&handles->names, (struct key){.a = handle},
-                      (uintptr_t)(name ? name : &nameless));
+    (void)key_map_set(&handles->names, key, (uintptr_t)name);
 }
 
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle)
 {
-    uintptr_t at = key_map_get(&handles->names, (struct key){.a = handle});
-    return at == (uintptr_t)&nameless ? NULL : (const struct kernel_name *)at;
+    return (const struct kernel_name *)(uintptr_t)key_map_get(&handles->names,
+                                                              (struct key){.a = handle});
 }
 
 /* ---- demangling ------------------------------------------------------------------------------ */
