@@ -21,6 +21,7 @@
 #define HEADER_BYTES     (CHECKED_FROM + 68)
 #define FIRST_BYTES      4096
 #define CHECKED_TOGETHER 65536
+#define SPAN_CHUNKS      128 /* written at once */
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -145,14 +146,16 @@ static uint64_t values_at(const struct part *p)
 
 int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
 {
-    uint8_t chunk[BYTE_CHUNK_BYTES];
+    uint8_t chunks[SPAN_CHUNKS * BYTE_CHUNK_BYTES];
     struct byte_place place = byte_stream_begin(&s->bytes);
     int error = 0;
     part_number(p, &(uint64_t){s->count});
     part_number(p, &(uint64_t){s->bytes.length});
     while (error == 0 && place.left) {
-        size_t bytes = byte_stream_next(b, &place, chunk);
-        error = file_write_at(p->fd, values_at(p), chunk, bytes);
+        size_t bytes = 0;
+        for (unsigned i = 0; i < SPAN_CHUNKS && place.left; i++)
+            bytes += byte_stream_next(b, &place, chunks + bytes);
+        error = file_write_at(p->fd, values_at(p), chunks, bytes);
         p->span_bytes += bytes;
     }
     return error;
