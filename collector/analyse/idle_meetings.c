@@ -53,21 +53,26 @@ static void rank_spans_close(const struct span_reader *reader, const struct rank
 
 /* ---- after the last kernel: who met ---------------------------------------------------------- */
 
+/* How kernels of a group are matched to collectives. */
+enum match { BY_NUMBER, BY_COUNT, BY_TIME };
+
 /* The position in a sequence. */
 struct comer {
     struct comer *next; /* of the group: sequences at their end are left out */
     struct rank_sequence *sequence;
-    struct span_reader kernels;
-    uint64_t number, since; /* last number, and kernels since then; 0: this kernel has it */
-    bool has_begun;         /* the first kernel is past */
-    bool is_of_it;          /* it belongs to the next collective */
+    struct span kernel;
+    struct span_reader ahead; /* at the next kernel */
+    uint64_t number, since;   /* last number, and kernels since then; 0: this kernel has it */
+    bool has_next;
+    bool has_begun; /* the first kernel is past */
+    bool is_of_it;  /* it belongs to the next collective */
 };
 
 /* The sequences of a communicator or name. */
 struct group {
     struct idle *idle;
-    struct comer *first;      /* NULL: none */
-    bool is_numbered;         /* kernels match by number, not by count */
+    struct comer *first; /* NULL: none */
+    enum match by;
     enum rank_miss otherwise; /* why kernels without a meeting are missed */
     bool lacks;               /* some rank is missing altogether */
     bool has_lost;            /* a rank at its end may have lost kernels */
@@ -98,14 +103,39 @@ static int compare_sequences(const void *left, const void *right, void *context)
            ORDER(track_of(d, a)->device, track_of(d, b)->device);
 }
 
-/* Advances to the next kernel; false at the end. */
-static bool next_kernel(const struct group *g, struct comer *c)
+/* Advances to the next kernel, which must exist. */
+static void next_kernel(const struct group *g, struct comer *c)
 {
-    bool has_next = span_next(&c->kernels, kernel_kind);
-    uint64_t number = g->is_numbered ? c->kernels.span.numbers[KERNEL_NUMBER] : 0;
-    c->since = number ? 0 : c->since + 1;
-    c->number = number ? number : c->number;
-    return has_next;
+    c->kernel = c->ahead.span;
+    c->since++;
+    if (g->by == BY_NUMBER && c->kernel.numbers[KERNEL_NUMBER]) {
+        c->number = c->kernel.numbers[KERNEL_NUMBER];
+        c->since = 0;
+    }
+    c->has_next = span_next(&c->ahead, kernel_kind);
+}
+
+static uint64_t shared_ns(const struct span *a, const struct span *b)
+{
+    return overlap_ns(a->begin_ns, a->end_ns, b->begin_ns, b->end_ns);
+}
+
+/* Kernels belong to a collective that the last one's rank lacks if they did not run with the one
+ * that began last, or if their successor did so for longer. */
+static void match_by_time(struct comer *first)
+{
+    const struct comer *last = first;
+    bool is_one = true;
+    for (struct comer *c = first; c; c = c->next)
+        last = c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
+    for (struct comer *c = first; c; c = c->next) {
+        uint64_t ns = shared_ns(&c->kernel, &last->kernel);
+        c->is_of_it =
+            c != last && (!ns || (c->has_next && shared_ns(&c->ahead.span, &last->kernel) > ns));
+        is_one &= !c->is_of_it;
+    }
+    for (struct comer *c = first; is_one && c; c = c->next)
+        c->is_of_it = true;
 }
 
 static bool is_before(const struct comer *a, const struct comer *b)
@@ -113,7 +143,7 @@ static bool is_before(const struct comer *a, const struct comer *b)
     return a->number != b->number ? a->number < b->number : a->since < b->since;
 }
 
-static void match(struct comer *all)
+static void match_by_number(struct comer *all)
 {
     const struct comer *first = all;
     for (struct comer *c = all; c; c = c->next)
@@ -122,16 +152,18 @@ static void match(struct comer *all)
         c->is_of_it = !is_before(first, c);
 }
 
-/* Decides how kernels match, and why some may not. */
+/* Kernels match by count if all ranks have equally many, or there is no common clock. */
 static void choose_match(struct group *g, struct rank_sequence *const *list, uint32_t count)
 {
-    bool has_as_many = true;
-    g->is_numbered = true;
+    bool is_numbered = true, has_as_many = true, is_one_clock = true;
     for (uint32_t i = 0; i < count; i++) {
-        g->is_numbered &= list[i]->is_numbered;
+        is_numbered &= list[i]->is_numbered;
         has_as_many &= list[i]->kernels.spans.count == list[0]->kernels.spans.count;
+        is_one_clock &=
+            track_of(g->idle, list[i])->process->host == track_of(g->idle, list[0])->process->host;
     }
-    g->otherwise = g->is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
+    g->otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
+    g->by = is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
 }
 
 static void translate(struct rank_numbers *n, const uint32_t *list, uint32_t count,
@@ -145,7 +177,7 @@ static void translate(struct rank_numbers *n, const uint32_t *list, uint32_t cou
  * kind has the flag. */
 static struct span kernel_of(const struct comer *c)
 {
-    struct span kernel = c->kernels.span;
+    struct span kernel = c->kernel;
     struct rank_numbers *n = c->sequence->kernels.numbers;
     if (n) {
         translate(n, n->kinds, n->kind_count, &kernel.numbers[KERNEL_KIND]);
@@ -160,7 +192,7 @@ static void keep_wait(struct idle *d, const struct comer *c, uint64_t until_ns, 
 {
     struct rank_sequence *s = c->sequence;
     struct idle_track *track = track_of(d, s);
-    const struct span wait = {c->kernels.span.begin_ns, until_ns, {waited_for}};
+    const struct span wait = {c->kernel.begin_ns, until_ns, {waited_for}};
     if (wait.begin_ns >= until_ns)
         return;
     if (!s->waits.count) {
@@ -198,13 +230,16 @@ static void add_meeting(struct group *g, const struct rank_meeting *m, bool is_s
 static void move_on(struct group *g)
 {
     for (struct comer **at = &g->first, *c; (c = *at);) {
-        c->has_begun |= c->is_of_it;
-        if (!c->is_of_it || next_kernel(g, c)) {
-            at = &c->next;
+        if (c->is_of_it && !c->has_next) {
+            g->has_lost |= track_of(g->idle, c->sequence)->loses_work;
+            *at = c->next;
             continue;
         }
-        g->has_lost |= track_of(g->idle, c->sequence)->loses_work;
-        *at = c->next;
+        if (c->is_of_it) {
+            c->has_begun = true;
+            next_kernel(g, c);
+        }
+        at = &c->next;
     }
 }
 
@@ -216,18 +251,20 @@ static void add_collective(struct group *g)
     const struct comer *last = NULL;
     uint64_t first_end_ns = UINT64_MAX;
     bool is_short = g->lacks || g->has_lost, is_of_all = true, is_missed = false;
-    match(g->first);
+    if (g->by == BY_TIME)
+        match_by_time(g->first);
+    else
+        match_by_number(g->first);
     for (const struct comer *c = g->first; c; c = c->next) {
-        const struct span *kernel = &c->kernels.span;
         if (!c->is_of_it) {
             is_missed |= c->has_begun;
             continue;
         }
         m.count++;
-        m.first_ns = min_of(kernel->begin_ns, m.first_ns);
-        first_end_ns = min_of(kernel->end_ns, first_end_ns);
-        last = !last || kernel->begin_ns >= last->kernels.span.begin_ns ? c : last;
-        is_of_all &= !g->is_numbered || !c->since;
+        m.first_ns = min_of(c->kernel.begin_ns, m.first_ns);
+        first_end_ns = min_of(c->kernel.end_ns, first_end_ns);
+        last = !last || c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
+        is_of_all &= g->by != BY_NUMBER || !c->since;
     }
     m.last = kernel_of(last); /* at least one kernel belongs to it */
     m.sequence = last->sequence;
@@ -238,10 +275,10 @@ static void add_collective(struct group *g)
         add_meeting(g, &m, is_short);
     if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))))
         arrivals_missed(&g->idle->arrivals, &m.last,
-                        g->lacks      ? RANK_MISS_SELECTION
-                        : g->has_lost ? RANK_MISS_LOST
-                        : is_missed   ? RANK_MISS_KERNEL
-                                      : g->otherwise);
+                        g->lacks                          ? RANK_MISS_SELECTION
+                        : g->has_lost                     ? RANK_MISS_LOST
+                        : is_missed && g->by == BY_NUMBER ? RANK_MISS_KERNEL
+                                                          : g->otherwise);
     move_on(g);
 }
 
@@ -268,8 +305,9 @@ static void add_group(struct idle *d, struct rank_sequence *const *list, uint32_
     for (uint32_t i = 0; i < count; i++) {
         struct comer *c = &all[i];
         c->sequence = list[i];
-        rank_spans_open(&d->ranks, &c->kernels, &c->sequence->kernels);
-        if (next_kernel(&g, c)) {
+        rank_spans_open(&d->ranks, &c->ahead, &c->sequence->kernels);
+        if (span_next(&c->ahead, kernel_kind)) {
+            next_kernel(&g, c);
             *at = c;
             at = &c->next;
         }
@@ -277,7 +315,7 @@ static void add_group(struct idle *d, struct rank_sequence *const *list, uint32_
     while (g.first && (g.first->next || g.lacks || g.has_lost))
         add_collective(&g);
     for (uint32_t i = 0; i < count; i++)
-        rank_spans_close(&all[i].kernels, &all[i].sequence->kernels);
+        rank_spans_close(&all[i].ahead, &all[i].sequence->kernels);
     free(all);
 }
 

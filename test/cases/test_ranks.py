@@ -627,9 +627,9 @@ def meetings(begun):
 
 
 @pytest.mark.parametrize("lost, hosts, numbers", (
-    (0, 3, True), (0.02, 3, True), (0.3, 1, True), (0, 3, False)))
+    (0, 3, True), (0.02, 3, True), (0.3, 1, True), (0, 3, False), (0.1, 1, False)))
 def test_missing_kernels(lost, hosts, numbers, run_verb, make_records):
-    """Those who meet after one are found again, by the number of the call."""
+    """Those who meet after one are found again, by the number of the call or by the time."""
     lines, begun = lossy(1, hosts, lost, numbers)
     apart, missed = meetings(begun)
     folder = make_records(lines)
