@@ -330,6 +330,7 @@ static bool collectives_print_fill_foot(const struct table *t, struct cell *cell
 const struct table_info collectives_table = {
     .name = "collectives",
     .key = "collectives",
+    .needs = PART_COLLECTIVES,
     .title = "collectives that a rank has not called, that never end, or that differ",
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct collectives, pending.rows, pending.row_count)},

@@ -293,6 +293,7 @@ static void energy_behind(const struct table *t, FILE *out)
 
 const struct table_info energy_table = {.name = "energy",
                                         .key = "energy",
+                                        .needs = PART_COUNTERS,
                                         .title = "energy of the devices",
                                         TABLE_COLUMNS(columns),
                                         .rows = {ROWS_IN(struct energy_report, rows, count)},

@@ -243,6 +243,7 @@ static void findings_print_fill_row(const struct table *t, uint32_t index, struc
 const struct table_info findings_table = {
     .name = "findings",
     .key = "findings",
+    .needs = PART_HANGS | PART_COUNTERS | PART_MEMORY,
     .title = "findings, the most expensive first",
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct findings, list, count)},

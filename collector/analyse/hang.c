@@ -134,6 +134,7 @@ static void print_note(const struct table *t, FILE *out)
 const struct table_info open_calls_table = {
     .name = "open_calls",
     .key = "open_calls",
+    .needs = PART_HANGS,
     .title = "calls that had not returned at the end of the recording",
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct open_calls, calls, count), .total = offsetof(struct open_calls, total)},

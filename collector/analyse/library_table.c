@@ -206,7 +206,7 @@ const struct sums_info library_sums = {
     .is_left_out = true,
     .fill = library_table_fill,
     .table = {SUMS_TABLE, .name = "library", .place = PLACE_KERNELS, .key = "library",
-              .title = "library calls", TABLE_COLUMNS(columns),
+              .needs = PART_LIBRARIES, .title = "library calls", TABLE_COLUMNS(columns),
               /* share, GPU, CPU, calls, errors, and rates */
               .text = {12, 11, 10, 8, 9, TFLOPS, PEAK, TENSOR, INTENSITY, FLOPS, BYTES, BUS},
               .text_limit = 30,

@@ -19,19 +19,6 @@
 #include "resolve/rows.h"
 
 struct selection;
-/* Results that parts cannot hold, since they need several processes at one moment or are no sums. A
- * part notes which of these the recording has. */
-enum part_missing {
-    PART_HANGS = 1,       /* calls that had not returned, and unfinished work */
-    PART_COLLECTIVES = 2, /* collectives that some ranks did not call, or called differently */
-    PART_LIBRARIES = 4,   /* more collectives than a part holds */
-    PART_COUNTERS = 8,    /* counters and energy of devices */
-    PART_MEMORY = 16,     /* a memory problem */
-    PART_ALL = 31,
-    PART_OVERVIEW = PART_HANGS | PART_COUNTERS | PART_MEMORY, /* those in the JSON's overview */
-    PART_OF_HANG = PART_OVERVIEW | PART_COLLECTIVES /* a report that needs these shows hangs */
-};
-
 /* The user of a report. An analysis is in all reports, and lists its other uses. */
 enum report_use { USE_REPORT, USE_EXPORT = 1, USE_PARTS = 2 };
 

@@ -431,6 +431,7 @@ static void unfinished_fill_row(const struct table *t, uint32_t index, struct ce
 const struct table_info unfinished_table = {
     .name = "unfinished",
     .key = "unfinished",
+    .needs = PART_HANGS,
     .title = "launches that had not finished at the end of the recording, by stream",
     TABLE_COLUMNS(columns),
     .rows = {ROWS_IN(struct unfinished, rows, row_count)},

@@ -288,6 +288,7 @@ static void power_behind(const struct table *t, FILE *out)
 const struct table_info device_tables[DEVICE_TABLES] = {
     {.name = "device_counters",
      .key = "device_counters",
+     .needs = PART_COUNTERS,
      .title = "readings of the devices",
      TABLE_COLUMNS(use_columns),
      .rows = {ROWS_IN(struct device_report, rows, count)},
@@ -298,6 +299,7 @@ const struct table_info device_tables[DEVICE_TABLES] = {
      .json_behind = put_missing},
     {.name = "device_counters",
      .key = "device_power",
+     .needs = PART_COUNTERS,
      .title = "power, clocks and throttling",
      TABLE_COLUMNS(power_columns),
      .rows = {ROWS_IN(struct device_report, rows, count)},

@@ -17,24 +17,6 @@
 #include "base/message.h"
 #include "error.h"
 
-unsigned part_report_needs(const struct table_info *info)
-{
-    const struct {
-        const struct table_info *infos;
-        unsigned count, needs;
-    } list[] = {{&findings_table, 1, PART_HANGS | PART_COUNTERS | PART_MEMORY},
-                {&open_calls_table, 1, PART_HANGS},
-                {&unfinished_table, 1, PART_HANGS},
-                {&collectives_table, 1, PART_COLLECTIVES},
-                {&library_sums.table, 1, PART_LIBRARIES},
-                {device_tables, DEVICE_TABLES, PART_COUNTERS},
-                {&energy_table, 1, PART_COUNTERS}};
-    for (unsigned i = 0; i < sizeof list / sizeof list[0]; i++)
-        if (info >= list[i].infos && info < list[i].infos + list[i].count)
-            return list[i].needs;
-    return 0;
-}
-
 const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES])
 {
     static const char *const words[] = {

@@ -96,10 +96,6 @@ enum exit_code part_verb(const struct options *options);
 enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
                          const struct share *share, const struct report_request *request);
 
-/* Returns what the table needs that parts may lack (enum part_missing). If it is not missing, rows
- * are the same as from all recordings. */
-unsigned part_report_needs(const struct table_info *info);
-
 /* Writes the names of what is missing, separated by commas; returns `text`. */
 #define PART_MISSING_BYTES 256
 const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES]);

@@ -50,7 +50,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         for (unsigned k = 0; k < lists[i].count; k++) {
             const struct table_info *info = &lists[i].infos[k];
             assert(count < REPORT_TABLES_MAX);
-            if (info->columns && !(r->missing & part_report_needs(info)))
+            if (info->columns && !(r->missing & info->needs))
                 tables[count++] = (struct table){
                     .info = info, .source = lists[i].source, .parts = lists[i].parts};
         }
@@ -119,7 +119,7 @@ unsigned report_needs(const struct report_view *v)
     const struct table_info *info;
     unsigned needs = !v->tables || v->format == FORMAT_HTML ? PART_ALL : 0;
     for (unsigned i = 0; (info = report_table_at(i)); i++)
-        needs |= report_names(v, info, 1) ? part_report_needs(info) : 0;
+        needs |= report_names(v, info, 1) ? info->needs : 0;
     return v->format == FORMAT_JSON ? needs | PART_OVERVIEW : needs;
 }
 

@@ -56,7 +56,7 @@ static enum exit_code check_missing(const struct report *r, const struct report_
     const struct table_info *info;
     char text[PART_MISSING_BYTES];
     for (unsigned i = 0; (info = report_table_at(i)); i++) {
-        unsigned missing = r->missing & part_report_needs(info);
+        unsigned missing = r->missing & info->needs;
         if (missing && report_names(view, info, 1))
             return usage_error("report: the table %s is incomplete in parts: these recordings have "
                                "%s; run 'gpuprof report' on the recordings",

@@ -196,6 +196,19 @@ enum table_place {
     PLACES
 };
 
+/* Results that parts cannot hold, since they need several processes at one moment or are no sums. A
+ * part notes which of these the recording has. */
+enum part_missing {
+    PART_HANGS = 1,       /* calls that had not returned, and unfinished work */
+    PART_COLLECTIVES = 2, /* collectives that some ranks did not call, or called differently */
+    PART_LIBRARIES = 4,   /* more collectives than a part holds */
+    PART_COUNTERS = 8,    /* counters and energy of devices */
+    PART_MEMORY = 16,     /* a memory problem */
+    PART_ALL = 31,
+    PART_OVERVIEW = PART_HANGS | PART_COUNTERS | PART_MEMORY, /* those in the JSON's overview */
+    PART_OF_HANG = PART_OVERVIEW | PART_COLLECTIVES /* a report that needs these shows hangs */
+};
+
 struct table_info {
     const char *name;             /* for --table; tables of one name belong together */
     const char *old_name;         /* its name in old versions; NULL: the same */
@@ -216,8 +229,9 @@ struct table_info {
     bool is_summary;        /* a few rows that ignore --limit and --sort */
     bool is_further;        /* only the first table of a name reports that it is empty */
     enum report_by by;      /* other than BY_NAME: only with this --by */
-    uint32_t text_limit;    /* default limit of rows in text; 0: all */
-    const char *text_none;  /* after "none": how to get some */
+    unsigned needs;        /* it is not in parts of recordings that have these: enum part_missing */
+    uint32_t text_limit;   /* default limit of rows in text; 0: all */
+    const char *text_none; /* after "none": how to get some */
 
     /* Sets count and is_there. NULL: all `rows`, and JSON always has it. */
     void (*begin)(struct table *t);
