@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/message.h"
 
 bool parallel_start(pthread_t *thread, void *(*work)(void *), void *context)
@@ -76,10 +77,10 @@ static bool start_one(struct workers *w, worker_fn *work, void *context)
 bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *context)
 {
     assert(count <= WORKERS_MAX);
-    *w = (struct workers){.list = calloc(count, sizeof *w->list)};
-    while (w->list && w->count < count && start_one(w, work, context))
+    *w = (struct workers){.list = memory_new(count, sizeof *w->list)};
+    while (w->count < count && start_one(w, work, context))
         ;
-    if (w->list && w->count == count && w->list[count - 1].pid > 0)
+    if (w->count == count && w->list[count - 1].pid > 0)
         return true;
     workers_end(w, WORKERS_UNWANTED);
     return false;
