@@ -176,14 +176,14 @@ static void print_windows(struct screen *s, const struct overview *o)
 }
 
 /* Prints the functions with most time, if there is no GPU work. */
-static void print_functions(struct screen *s, const struct report *r, unsigned count)
+static void print_functions(struct screen *s, const struct report *r)
 {
     char time[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES];
     struct table t = {.info = &functions_sums.table, .source = &r->sums[ANALYSIS_functions_sums]};
     int called = table_column(t.info, "calls"), total = table_column(t.info, "total"),
         shared = table_column(t.info, "share");
     sums_begin(&t);
-    for (uint32_t i = 0; i < t.count && i < count; i++) {
+    for (uint32_t i = 0; i < t.count && i < FUNCTIONS_SHOWN; i++) {
         struct cell cells[TABLE_COLUMNS_MAX] = {{0}};
         char part[16] = "";
         sums_show(&t, i, cells);
@@ -354,7 +354,7 @@ static void print_cost(struct screen *s, const struct report *r)
 }
 
 /* Prints what the first screen and the summary have in common. */
-static void print_most(struct screen *s, const struct overview *o, unsigned function_count)
+static void print_most(struct screen *s, const struct overview *o)
 {
     const struct report *r = o->report;
     hang_print_summary(&r->hang, s);
@@ -366,7 +366,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     print_steps(s, o);
     overview_print_devices(o, s);
     if (!r->idle || !r->idle->window_ns)
-        print_functions(s, r, function_count);
+        print_functions(s, r);
     print_findings(s, r->findings);
     overview_print_losses(s, r);
     print_given_up(s, &r->cost);
@@ -376,7 +376,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
 void overview_print(const struct overview *o, const struct table_view *how, FILE *out)
 {
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
-    print_most(&s, o, FUNCTIONS_SHOWN);
+    print_most(&s, o);
     char *help = next_line(o->report->next, "gpuprof help report");
     screen_line(&s, "more", NULL, "%s; --full, --table=NAME, --by=WHAT; -o page.html", help);
     free(help);
@@ -389,9 +389,11 @@ void overview_print_head(const struct overview *o, const struct table_view *how,
     overview_print_missing_reason(o->report, &s);
 }
 
-void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,
-                            FILE *out)
+void report_print_summary(const struct report *r, FILE *out)
 {
-    struct screen s = {.out = out, .is_short = true, .has_colour = has_colour};
-    print_most(&s, o, function_count);
+    struct screen s = {
+        .out = out, .is_short = true, .has_colour = terminal_has_colour(fileno(out))};
+    struct overview o;
+    overview_init(&o, r);
+    print_most(&s, &o);
 }

@@ -61,11 +61,10 @@ enum exit_code report_run(const struct options *options, report_page_fn *page);
 enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max,
                               const struct next_words *next, FILE *out);
 
-/* Print the results of report_make as text or JSON; the first functions if no device is known as a
- * summary. */
+/* Print the results of report_make as text or JSON, or as a summary. */
 void report_print_text(const struct report *r, const struct report_view *v, FILE *out);
 void report_print_json(const struct report *r, const struct report_view *v, FILE *out);
-void report_print_summary(const struct report *r, unsigned function_count, FILE *out);
+void report_print_summary(const struct report *r, FILE *out);
 
 /* Writes the tables as csv, see tables_write_csv. */
 enum exit_code report_write_csv(const struct report *r, const struct report_view *v,
@@ -141,12 +140,9 @@ const struct idle_device *overview_first_device(const struct report *r);
 double overview_cost_of_steps(const struct report *r);
 
 /* Print the first screen, OVERVIEW_LINES_MAX lines of how->width columns at most (0: of any width);
- * above tables that were asked for only what was recorded, and why GPU rows are missing; and the
- * summary, with `function_count` functions if no device is known. */
+ * and above tables that were asked for only what was recorded, and why GPU rows are missing. */
 void overview_print(const struct overview *o, const struct table_view *how, FILE *out);
 void overview_print_head(const struct overview *o, const struct table_view *how, FILE *out);
-void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,
-                            FILE *out);
 
 /* Lines of the screens above: what the devices did, and why GPU rows are missing in some or all
  * processes. */

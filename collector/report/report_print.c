@@ -426,10 +426,3 @@ void report_print_json(const struct report *r, const struct report_view *v, FILE
     print_tables(r, v, out);
     fputs("\n}\n", out);
 }
-
-void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
-{
-    struct overview o;
-    overview_init(&o, r);
-    overview_print_summary(&o, function_count, terminal_has_colour(fileno(out)), out);
-}

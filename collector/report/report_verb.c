@@ -16,8 +16,7 @@
 #include "resolve/selection.h"
 #include "unit_word.h"
 
-#define SUMMARY_FUNCTIONS 4
-#define SAMPLES_MAX       1e15
+#define SAMPLES_MAX 1e15
 
 static enum exit_code report_print(struct report *r, const struct report_view *view,
                                    const struct options *options, report_page_fn *page)
@@ -298,7 +297,7 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)
-            report_print_summary(&report, SUMMARY_FUNCTIONS, out);
+            report_print_summary(&report, out);
         bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;
         code = error < 0 ? EXIT_ENVIRONMENT : damaged ? EXIT_DAMAGED : EXIT_OK;
         report_release(&report);
