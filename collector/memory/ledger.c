@@ -125,7 +125,7 @@ static const uint8_t got_kinds[API_MEMORY_COUNT] = {
 static void ask_owner(const struct ledger *l, const struct slice *s, struct ledger_block *b)
 {
     if (l->user.owner)
-        l->user.owner(l->user.context, s, b->kind, &b->owner);
+        b->owner = l->user.owner(l->user.context, s, b->kind);
 }
 
 /* Takes an allocation or a query, which has its result when the call returns. */

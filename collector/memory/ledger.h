@@ -117,8 +117,8 @@ struct ledger_user {
     void *context;
     void (*change)(void *context, enum ledger_change change, struct ledger_block *block,
                    uint64_t at_ns);
-    /* Called at the begin of the allocating call; *owner is stored in the block. NULL: none. */
-    void (*owner)(void *context, const struct slice *s, unsigned kind, uint32_t *owner);
+    /* Called at the begin of the allocating call; returns the block's owner. NULL: none. */
+    uint32_t (*owner)(void *context, const struct slice *s, unsigned kind);
 };
 
 /*

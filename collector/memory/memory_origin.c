@@ -43,48 +43,42 @@ static const struct stack_place *line_of(const struct memory_report *m, const st
     return line;
 }
 
-/* Finds the owner by line, once for each stack. False: there is no line. */
-static bool line_origin(struct memory_report *m, const struct slice *s, struct memory_origin *o,
-                        uint32_t *number)
+/* The number of the owner by line + 1, found once for each stack; 0: there is no line. */
+static uint32_t line_origin(struct memory_report *m, const struct slice *s, struct memory_origin *o)
 {
     const struct process *p = s->event.process;
     struct key key = {p->index, s->event.record->stack_id, 0};
-    uint64_t known = key_map_get(&m->origins.of_stacks, key);
-    if (known) {
-        *number = (uint32_t)(known - 1);
-        return true;
-    }
-    const struct stack_place *line = key.b ? line_of(m, p, (uint32_t)key.b) : NULL;
+    uint32_t known = (uint32_t)key_map_get(&m->origins.of_stacks, key);
+    const struct stack_place *line = !known && key.b ? line_of(m, p, (uint32_t)key.b) : NULL;
     if (!line)
-        return false;
+        return known;
     o->by = MEMORY_BY_LINE;
     o->file = line->file;
     o->name = line->function;
     o->line = line->line;
-    *number = memory_origin_number_of(m, o);
-    key_map_set(&m->origins.of_stacks, key, *number + 1ull);
-    return true;
+    known = memory_origin_number_of(m, o) + 1;
+    key_map_set(&m->origins.of_stacks, key, known);
+    return known;
 }
 
-void memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number)
+uint32_t memory_origin_of(void *report, const struct slice *s, unsigned kind)
 {
     struct memory_report *m = report;
     const struct record *r = s->event.record;
     struct memory_origin o;
     memset(&o, 0, sizeof o);
-    if (r->type == RECORD_MEMORY) { /* only CUPTI reports it; it may be a variable */
+    bool is_cuptis = r->type == RECORD_MEMORY; /* only CUPTI reports it; it may be a variable */
+    uint32_t line = m->by == MEMORY_BY_LINE && !is_cuptis ? line_origin(m, s, &o) : 0;
+    if (line)
+        return line - 1;
+    const struct host_span *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
+    const struct host_span *op = m->by <= MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
+    if (is_cuptis) {
         o.by = MEMORY_BY_KIND;
         o.kind = kind;
         if (r->bytes && m->by != MEMORY_BY_KIND)
             o.name = kernel_name_intern(&m->walk.texts, r->bytes, r->byte_count);
-        *number = memory_origin_number_of(m, &o);
-        return;
-    }
-    if (m->by == MEMORY_BY_LINE && line_origin(m, s, &o, number))
-        return;
-    const struct host_span *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
-    const struct host_span *op = m->by <= MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
-    if (m->by == MEMORY_BY_STACK && r->stack_id) {
+    } else if (m->by == MEMORY_BY_STACK && r->stack_id) {
         o.by = MEMORY_BY_STACK;
         o.process = s->event.process->index;
         o.stack = r->stack_id;
@@ -102,7 +96,7 @@ void memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32
         o.by = MEMORY_BY_FUNCTION;
         o.function = s->event.function;
     }
-    *number = memory_origin_number_of(m, &o);
+    return memory_origin_number_of(m, &o);
 }
 
 /* The number of frames to show. Frames below the program's own code (the C library, the

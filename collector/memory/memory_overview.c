@@ -156,28 +156,23 @@ static void print_leaks(struct screen *s, const struct memory_report *m)
  * the device. */
 static void print_hidden(struct screen *s, const struct memory_report *m)
 {
-    char bytes[UNIT_TEXT_BYTES], others[UNIT_TEXT_BYTES + 32] = "";
+    char bytes[UNIT_TEXT_BYTES];
     const struct memory_jump *most = NULL;
     for (uint32_t i = 0; i < m->jumps.count; i++)
         if (!most || m->jumps.list[i].hidden > most->hidden)
             most = &m->jumps.list[i];
-    if (most && most->hidden && most->others != MEMORY_UNKNOWN && most->others)
-        snprintf(others, sizeof others, ", including %s of other processes",
-                 bytes_text(bytes, most->others));
     if (most && most->hidden)
         screen_line(s, "hidden", NULL,
-                    "%s of device %u used beyond its allocations%s: --table=hidden",
-                    bytes_text(bytes, most->hidden), most->device, others);
+                    "%s of device %u used beyond its allocations: --table=hidden",
+                    bytes_text(bytes, most->hidden), most->device);
     for (uint32_t i = 0; i < m->places.count; i++) {
         const struct memory_place *p = &m->places.list[i];
         if (!p->total || p->largest.bytes < p->total / LARGE_SHARE)
             continue;
-        const char *remedy, *framework = memory_preallocator(m, p->process, &remedy);
         screen_line_freed(s, "one block", memory_owner_text(m, p->largest.origin),
-                          "of %s (%.0f%% of device %u), preallocated by %s%s",
+                          "of %s (%.0f%% of device %u), preallocated by ",
                           bytes_text(bytes, p->largest.bytes),
-                          100.0 * (double)p->largest.bytes / (double)p->total, p->device,
-                          framework ? framework : "", framework ? ": " : "");
+                          100.0 * (double)p->largest.bytes / (double)p->total, p->device);
         return;
     }
 }

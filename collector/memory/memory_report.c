@@ -203,7 +203,10 @@ static struct memory_place *change(struct memory_report *m, const struct ledger_
         if (was_temporary)
             memory_report_add(&book->temporary, b, true);
     }
-    memory_ranges_change(m, p);
+    for (uint64_t open = m->processes[p->process->index].ranges.open; open; open &= open - 1) {
+        uint64_t *peak = &p->in_ranges.peak[__builtin_ctzll(open)];
+        *peak = max_of(*peak, p->all.live.bytes);
+    }
     return p;
 }
 
@@ -227,34 +230,28 @@ static void memory_report_grow(struct memory_report *m, struct memory_place *p,
     p->peak_at.reserved = b->reserved;
 }
 
-static void memory_report_got(struct memory_report *m, struct ledger_block *b, uint64_t at_ns)
-{
-    b->row = 0;
-    if (at_ns >= m->times.until_ns)
-        return;
-    uint32_t place = memory_report_place_of(m, b->process, b->device, memory_where_of(b));
-    m->ledger.doubts.beyond += !place;
-    if (!place)
-        return;
-    b->row = owner_of(m, b->owner, place - 1);
-    memory_report_grow(m, change(m, b, at_ns, true), b, at_ns);
-}
-
 static void memory_report_change(void *context, enum ledger_change what, struct ledger_block *b,
                                  uint64_t at_ns)
 {
     struct memory_report *m = context;
-    uint32_t place = what == LEDGER_ASKED
-                         ? memory_report_place_of(m, b->process, b->device, MEMORY_OF_DEVICE)
-                         : 0;
-    if (what == LEDGER_GOT)
-        memory_report_got(m, b, at_ns);
-    else if (what == LEDGER_GONE && b->row && at_ns < m->times.until_ns)
-        change(m, b, at_ns, false);
-    else if (what == LEDGER_FAILED)
+    bool counts = at_ns < m->times.until_ns;
+    if (what == LEDGER_FAILED)
         memory_failed(m, b);
-    else if (place)
+    if (what == LEDGER_GONE && b->row && counts)
+        change(m, b, at_ns, false);
+    if (what == LEDGER_GOT)
+        b->row = 0;
+    if (what != LEDGER_ASKED && !(what == LEDGER_GOT && counts))
+        return;
+    uint32_t place = memory_report_place_of(m, b->process, b->device, memory_where_of(b));
+    if (place && what == LEDGER_ASKED) {
         memory_hidden_asked(m, &m->places.list[place - 1], b);
+    } else if (place) {
+        b->row = owner_of(m, b->owner, place - 1);
+        memory_report_grow(m, change(m, b, at_ns, true), b, at_ns);
+    } else if (what == LEDGER_GOT) {
+        m->ledger.doubts.beyond++;
+    }
 }
 
 /* ---- the walks ------------------------------------------------------------------------------- */

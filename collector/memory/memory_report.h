@@ -376,9 +376,8 @@ static inline struct memory_amount memory_at_peak(const struct memory_place *p,
     return b->changed <= p->peak_at.change ? b->live : b->at_peak;
 }
 
-/* (memory_origin.c) Sets *number to the owner of a block of that kind, by what is open around
- * `s`. */
-void memory_origin_of(void *report, const struct slice *s, unsigned kind, uint32_t *number);
+/* (memory_origin.c) Returns the owner of a block of that kind, by what is open around `s`. */
+uint32_t memory_origin_of(void *report, const struct slice *s, unsigned kind);
 
 /* The recorded name of an owner, with its stack if there is a tree; new text. */
 char *memory_owner_text(const struct memory_report *m, uint32_t origin);
@@ -394,11 +393,6 @@ struct memory_advice {
 };
 
 struct memory_advice memory_advise(const struct memory_report *m, const struct memory_oom *oom);
-
-/* The framework of the process that allocates most of a device at once ("JAX"), and how to turn
- * that off; NULL if none is known. */
-const char *memory_preallocator(const struct memory_report *m, const struct process *p,
-                                const char **remedy);
 
 /* ---- tables with a struct memory_report, and cells of several tables ---- */
 
@@ -456,18 +450,7 @@ struct memory_options {
 extern const struct option memory_options[];
 enum exit_code memory_run(const struct options *options);
 
-/* ---- ranges ---- */
-
-/* Call when the bytes of a place have changed. */
-static inline void memory_ranges_change(const struct memory_report *m, struct memory_place *p)
-{
-    uint64_t bytes = p->all.live.bytes;
-    for (uint64_t open = m->processes[p->process->index].ranges.open; open; open &= open - 1) {
-        unsigned slot = (unsigned)__builtin_ctzll(open);
-        if (bytes > p->in_ranges.peak[slot])
-            p->in_ranges.peak[slot] = bytes;
-    }
-}
+/* ---- ranges (memory_times.c) ---- */
 
 /* Takes any slice, after the ledger. */
 void memory_ranges_take(struct memory_report *m, const struct slice *s);

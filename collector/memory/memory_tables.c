@@ -320,11 +320,10 @@ static bool has_leak(const struct table *t, uint32_t index)
 
 static void owners_before(const struct table *t, FILE *out)
 {
-    const struct memory_report *m = t->source;
-    fprintf(out, "%s\n",
-            m->at == MEMORY_AT_PEAK  ? "at the peak of each device"
-            : m->at == MEMORY_AT_END ? "at the end"
-                                     : "at the moment of --at");
+    static const char *const at[] = {[MEMORY_AT_PEAK] = "at the peak of each device",
+                                     [MEMORY_AT_END] = "at the end",
+                                     [MEMORY_AT_TIME] = "at the moment of --at"};
+    fprintf(out, "%s\n", at[((const struct memory_report *)t->source)->at]);
 }
 
 static const struct table_info owners_table = {

@@ -127,51 +127,6 @@ void memory_failed(struct memory_report *m, const struct ledger_block *wanted)
 #define LEAK_SHARE  10 /* a leak of 1 / LEAK_SHARE of the memory comes first */
 #define OWNER_SHARE 2
 #define BLOCK_SHARE 2
-#define JAX_REMEDY  "XLA_PYTHON_CLIENT_PREALLOCATE=false or a lower XLA_PYTHON_CLIENT_MEM_FRACTION"
-
-/* Frameworks, by parts of the names of frames' files and of libraries. */
-static const struct framework {
-    const char *part;
-    const char *name;
-    const char *remedy;
-} frameworks[] = {
-    {"/vllm/", "vLLM", "a lower gpu_memory_utilization"},
-    {"/jax/", "JAX", JAX_REMEDY},
-    {"jaxlib", "JAX", JAX_REMEDY},
-    {"xla_extension", "JAX", JAX_REMEDY},
-    {"tensorflow", "TensorFlow", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
-};
-#define FRAMEWORKS (sizeof frameworks / sizeof frameworks[0])
-
-/* Returns the framework that comes first in the table: `found`, or that of the path. */
-static const struct framework *framework_of(const struct kernel_name *path,
-                                            const struct framework *found)
-{
-    const struct framework *f = frameworks;
-    while (f < (found ? found : frameworks + FRAMEWORKS) && !(path && strstr(path->raw, f->part)))
-        f++;
-    return f < frameworks + FRAMEWORKS ? f : NULL;
-}
-
-const char *memory_preallocator(const struct memory_report *m, const struct process *p,
-                                const char **remedy)
-{
-    const struct stack_table *t = &m->walk.survey.stacks;
-    const struct framework *found = NULL;
-    for (uint32_t i = 0; i < t->frame_count; i++) {
-        const struct stack_frame *f = &t->frames[i];
-        const struct stack_place *place =
-            f->process == p->index && frame_kind(f->word) == FRAME_PYTHON
-                ? stack_table_place(t, p->index, frame_python(f->word))
-                : NULL;
-        found = framework_of(place ? place->file : NULL, found);
-    }
-    for (uint32_t i = 0; i < t->module_count; i++)
-        if (t->modules[i].process == p->index)
-            found = framework_of(t->modules[i].path, found);
-    *remedy = found ? found->remedy : NULL;
-    return found ? found->name : NULL;
-}
 
 /* The growing owner with the most memory in that place; NULL: none, or it is too small. */
 static const struct memory_held *leak_of(const struct memory_report *m,
@@ -211,19 +166,6 @@ static char *leak_text(const struct memory_report *m, const struct memory_oom *o
                        memory_has_steps(m, oom->process) ? "step" : "interval");
 }
 
-static char *preallocation_text(const struct memory_report *m, const struct memory_place *p,
-                                const char *owner)
-{
-    char bytes[UNIT_TEXT_BYTES];
-    const char *remedy = NULL, *by = memory_preallocator(m, p->process, &remedy);
-    return text_printf("%s (%.0f%% of the device) is one block that %s%s%s%s allocated in advance; "
-                       "gpuprof does not see what is in it%s%s",
-                       bytes_text(bytes, p->largest.bytes),
-                       100.0 * (double)p->largest.bytes / (double)p->total, by ? by : owner,
-                       by ? " (" : "", by ? owner : "", by ? ")" : "",
-                       by ? "; to lower it, set " : "", by ? remedy : "");
-}
-
 /* True if there was room that PyTorch's allocator did not take: it queries the driver before it
  * gives up. A query before the process's last allocations does not count. */
 static bool is_limited(const struct memory_oom *oom)
@@ -242,7 +184,15 @@ static struct memory_advice advise(const struct memory_report *m, const struct m
     if (leak)
         return (struct memory_advice){"leak", leak_text(m, oom, leak, owner)};
     if (block)
-        return (struct memory_advice){"preallocation", preallocation_text(m, block, owner)};
+        return (struct memory_advice){
+            "preallocation",
+            text_printf("%s (%.0f%% of the device) is one block that %s allocated in advance; "
+                        "gpuprof does not see what is in it; to lower it, set "
+                        "XLA_PYTHON_CLIENT_PREALLOCATE=false (JAX), "
+                        "TF_FORCE_GPU_ALLOW_GROWTH=true (TensorFlow) or a lower "
+                        "gpu_memory_utilization (vLLM)",
+                        bytes_text(one, block->largest.bytes),
+                        100.0 * (double)block->largest.bytes / (double)block->total, owner)};
     if (is_limited(oom))
         return (struct memory_advice){
             "limited", text_printf("%s of the device were free, but the program set a limit; raise "

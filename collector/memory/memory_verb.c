@@ -121,27 +121,6 @@ static void print_json_head(const struct memory_report *m, FILE *out)
     fputs("}", out);
 }
 
-/* Prints text or JSON. */
-static void print(const struct memory_report *m, const struct memory_options *own,
-                  const struct table_view *view, enum report_format format, struct table *tables,
-                  unsigned count, FILE *out)
-{
-    if (format == FORMAT_JSON)
-        print_json_head(m, out);
-    else if (!own->table.names)
-        memory_overview_print(m, view, out);
-    for (unsigned i = 0; i < count; i++) {
-        struct table_view how = *view;
-        if (strcmp(tables[i].info->name, "leaks") == 0)
-            how.rows = 0; /* all rows: each is a failure of its own */
-        (format == FORMAT_JSON ? table_print_json : table_print_text)(&tables[i], &how, out);
-    }
-    if (format == FORMAT_JSON)
-        fputs("\n}\n", out);
-    else
-        print_doubts(m, out);
-}
-
 /* ---- the verb -------------------------------------------------------------------------------- */
 
 static enum exit_code write_out(const struct memory_report *m, const struct options *options,
@@ -161,7 +140,21 @@ static enum exit_code write_out(const struct memory_report *m, const struct opti
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    print(m, own, &view, format, tables, count, out.stream);
+    bool is_json = format == FORMAT_JSON;
+    if (is_json)
+        print_json_head(m, out.stream);
+    else if (!own->table.names)
+        memory_overview_print(m, &view, out.stream);
+    for (unsigned i = 0; i < count; i++) {
+        struct table_view how = view;
+        if (strcmp(tables[i].info->name, "leaks") == 0)
+            how.rows = 0; /* all rows: each is a failure of its own */
+        (is_json ? table_print_json : table_print_text)(&tables[i], &how, out.stream);
+    }
+    if (is_json)
+        fputs("\n}\n", out.stream);
+    else
+        print_doubts(m, out.stream);
     return verb_output_close(&out, options->output, 0);
 }
 

@@ -169,10 +169,9 @@ static void snapshot_change(void *context, enum ledger_change change, struct led
     }
 }
 
-static void snapshot_owner(void *context, const struct slice *slice, unsigned kind,
-                           uint32_t *number)
+static uint32_t snapshot_owner(void *context, const struct slice *slice, unsigned kind)
 {
-    memory_origin_of(((struct snapshot *)context)->report, slice, kind, number);
+    return memory_origin_of(((struct snapshot *)context)->report, slice, kind);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */

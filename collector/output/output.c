@@ -59,43 +59,31 @@ static struct zstream *zstream_create(int fd, enum zstream_form form)
     return z;
 }
 
-static int zstream_put(struct zstream *z, size_t length)
+/* Compresses and writes. Returns 0 or an errno. */
+static int feed(struct zstream *z, const char *data, size_t length, bool ends)
 {
-    z->sums.compressed += length;
-    return file_write_next(z->fd, z->buffer, length);
-}
-
-static int feed_zstd(struct zstream *z, const char *data, size_t length, bool ends)
-{
-    int more = 1, error = 0;
-    while (more > 0 && !error) {
-        uint8_t *end = z->buffer;
-        more = zstandard_feed(&z->zstandard, &data, &length, ends, &end, z->buffer + ZSTREAM_BYTES);
-        error = more < 0 ? ENOMEM : zstream_put(z, (size_t)(end - z->buffer));
-    }
-    return error;
-}
-
-static int feed_deflate(struct zstream *z, const char *data, size_t length, bool ends)
-{
+    bool more = true;
     int error = 0;
     z->isal.next_in = (uint8_t *)(uintptr_t)data;
     z->isal.avail_in = (uint32_t)length;
     z->isal.end_of_stream = ends;
-    do {
-        z->isal.next_out = z->buffer;
-        z->isal.avail_out = ZSTREAM_BYTES;
-        if (isal_deflate(&z->isal) != COMP_OK)
-            return EIO;
-        error = zstream_put(z, ZSTREAM_BYTES - z->isal.avail_out);
-    } while (!error && (z->isal.avail_in || !z->isal.avail_out));
+    while (more && !error) {
+        uint8_t *end = z->buffer;
+        if (z->form == ZSTREAM_ZSTD) {
+            more = zstandard_feed(&z->zstandard, &data, &length, ends, &end,
+                                  z->buffer + ZSTREAM_BYTES);
+        } else {
+            z->isal.next_out = z->buffer;
+            z->isal.avail_out = ZSTREAM_BYTES;
+            if (isal_deflate(&z->isal) != COMP_OK)
+                return EIO;
+            end = z->isal.next_out;
+            more = z->isal.avail_in || !z->isal.avail_out;
+        }
+        z->sums.compressed += (uint64_t)(end - z->buffer);
+        error = file_write_next(z->fd, z->buffer, (size_t)(end - z->buffer));
+    }
     return error;
-}
-
-static int feed(struct zstream *z, const char *data, size_t length, bool ends)
-{
-    return z->form == ZSTREAM_ZSTD ? feed_zstd(z, data, length, ends)
-                                   : feed_deflate(z, data, length, ends);
 }
 
 /* Returns 0, or the errno of a failed write. ISA-L's output depends on the size of its input: with

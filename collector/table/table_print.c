@@ -97,13 +97,12 @@ static struct layout lay_out(const struct table *t, uint32_t width)
     for (unsigned i = 0; i < count; i++)
         if (!info->columns[text[i]].is_filled || filled >> text[i] & 1)
             l.shown[l.count++] = text[i];
-    for (unsigned i = l.count; width && i-- > 0 && table_text_measure(&l) + wanted > width;)
-        if (info->columns[l.shown[i]].spare && !(telling >> l.shown[i] & 1))
-            leave_out(&l, i);
-    for (unsigned spare = 1; width && spare <= SPARE_MAX; spare++)
-        for (unsigned i = l.count; i-- > 0 && table_text_measure(&l) + wanted > width;)
-            if (info->columns[l.shown[i]].spare == spare)
+    for (unsigned spare = 0; width && spare <= SPARE_MAX; spare++)
+        for (unsigned i = l.count; i-- > 0 && table_text_measure(&l) + wanted > width;) {
+            unsigned its = info->columns[l.shown[i]].spare;
+            if (spare ? its == spare : its && !(telling >> l.shown[i] & 1))
                 leave_out(&l, i);
+        }
     l.name_at = table_text_measure(&l);
     if (width && l.count) /* a table of words only has no names */
         l.name_width = width > l.name_at + TEXT_WIDTH_MIN ? width - l.name_at : TEXT_WIDTH_MIN;

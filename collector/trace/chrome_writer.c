@@ -276,12 +276,11 @@ static uint32_t thread_of(const struct slice *s)
     return s->is_called ? s->call.thread : NO_THREAD;
 }
 
-static void chrome_memory_owner(void *context, const struct slice *s, unsigned kind,
-                                uint32_t *number)
+static uint32_t chrome_memory_owner(void *context, const struct slice *s, unsigned kind)
 {
     (void)context;
     (void)kind;
-    *number = thread_of(s);
+    return thread_of(s);
 }
 
 /* Returns true if instants show the block: if requested, PyTorch's blocks replace the device blocks

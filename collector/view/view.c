@@ -434,11 +434,10 @@ static int stop_signals(void)
 static enum exit_code serve_all(const struct options *options, int page, int trace)
 {
     char *name = xml_string(options->paths[0]);
-    const char *escaped = name ? name : "?";
     struct resource resources[] = {
-        {"", "text/html; charset=utf-8", OWN_POLICY, NULL, view_fill(view_index, escaped)},
+        {"", "text/html; charset=utf-8", OWN_POLICY, NULL, view_fill(view_index, name)},
         {"perfetto.html", "text/html; charset=utf-8", OWN_POLICY, NULL,
-         view_fill(view_perfetto, escaped)},
+         view_fill(view_perfetto, name)},
         {"perfetto.js", "text/javascript; charset=utf-8", OWN_POLICY, NULL,
          view_fill(view_script, "")},
         {"view.css", "text/css; charset=utf-8", OWN_POLICY, NULL, view_fill(view_style, "")},

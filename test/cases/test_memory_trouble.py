@@ -78,12 +78,9 @@ def leak():
 def preallocation():
     process = with_device()
     process.get("linear", 0x1000, 12 * GIB, line=5)
-    process.raw(1, TYPES["python"], [90, 7], b"/usr/lib/python3/site-packages/jax/_src/api.py\0f")
-    process.raw(1, TYPES["stack"], [90, 0], (2 << 60 | 90).to_bytes(8, "little"))
-    process.call("cudaDeviceSynchronize", [], code=90)
     process.get("linear", 0, 5 * GIB, line=6, result=2)
-    return process, 6, [5], "JAX (train (/home/me/train.py:5)) allocated in advance; gpuprof " \
-        "does not see what is in it; to lower it, set XLA_PYTHON_CLIENT_PREALLOCATE=false"
+    return process, 6, [5], "train (/home/me/train.py:5) allocated in advance; gpuprof does not " \
+        "see what is in it; to lower it, set XLA_PYTHON_CLIENT_PREALLOCATE=false (JAX)"
 
 
 def hidden():
