@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_text.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "memory/memory_report.h"

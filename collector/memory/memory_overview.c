@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/text.h"
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/next_words.h"
+#include "base/text.h"
 #include "memory/memory_report.h"
 #include "read/process.h"
 #include "table/screen.h"
 
 #define PLACES_SHOWN  4
 #define OWNERS_SHOWN  3
-#define LARGE_SHARE   2 /* from 1 / LARGE_SHARE of a device on, a block is unusual */
-#define FRAMES_SHOWN  3
 #define HOLDERS_SHOWN 2 /* the largest holders when memory ran out */
 #define LOSS_BYTES    1000
 
@@ -40,17 +36,6 @@ static char *place_text(const struct memory_report *m, const struct process *p, 
     return memory_place_text(device, where, after);
 }
 
-/* Cuts a stack to the call and its callers. */
-static char *short_owner(const struct memory_report *m, uint32_t origin)
-{
-    char *owner = memory_owner_text(m, origin), *end = owner;
-    for (unsigned i = 0; end && i < FRAMES_SHOWN; i++)
-        end = strstr(end + (i > 0), " | ");
-    if (end)
-        *end = '\0';
-    return owner;
-}
-
 void memory_print_failure(const struct memory_report *m, const struct next_words *next,
                           struct screen *s)
 {
@@ -61,12 +46,12 @@ void memory_print_failure(const struct memory_report *m, const struct next_words
     bytes_text(wanted, oom->wanted);
     if (oom->total)
         snprintf(of, sizeof of, " of %s", bytes_text(held, oom->total));
-    screen_line_freed(s, "no memory", short_owner(m, oom->origin), "%s wanted, %s%s held%s, at ",
-                      wanted, bytes_text(live, oom->live), of,
+    screen_line_freed(s, "no memory", memory_owner_text(m, oom->origin),
+                      "%s wanted, %s%s held%s, at ", wanted, bytes_text(live, oom->live), of,
                       oom->where == MEMORY_OF_TENSORS ? " by tensors" : "");
     for (uint32_t i = 0; !s->is_short && i < oom->owner_count && i < HOLDERS_SHOWN; i++)
-        screen_line_freed(s, i ? "" : "held by", short_owner(m, oom->owners[i].origin), "%10s  ",
-                          bytes_text(held, oom->owners[i].live.bytes));
+        screen_line_freed(s, i ? "" : "held by", memory_owner_text(m, oom->owners[i].origin),
+                          "%10s  ", bytes_text(held, oom->owners[i].live.bytes));
     char *text = next_line(next, advice.text);
     screen_wrapped(s, "try", text, 0);
     free(text);
@@ -152,8 +137,7 @@ static void print_leaks(struct screen *s, const struct memory_report *m)
         screen_line(s, "", NULL, "... and %u more: --table=leaks", leaks - OWNERS_SHOWN);
 }
 
-/* Prints memory outside the books: device use beyond them, and the contents of one block of half
- * the device. */
+/* Prints the most memory of a device outside the books. */
 static void print_hidden(struct screen *s, const struct memory_report *m)
 {
     char bytes[UNIT_TEXT_BYTES];
@@ -165,16 +149,6 @@ static void print_hidden(struct screen *s, const struct memory_report *m)
         screen_line(s, "hidden", NULL,
                     "%s of device %u used beyond its allocations: --table=hidden",
                     bytes_text(bytes, most->hidden), most->device);
-    for (uint32_t i = 0; i < m->places.count; i++) {
-        const struct memory_place *p = &m->places.list[i];
-        if (!p->total || p->largest.bytes < p->total / LARGE_SHARE)
-            continue;
-        screen_line_freed(s, "one block", memory_owner_text(m, p->largest.origin),
-                          "of %s (%.0f%% of device %u), preallocated by ",
-                          bytes_text(bytes, p->largest.bytes),
-                          100.0 * (double)p->largest.bytes / (double)p->total, p->device);
-        return;
-    }
 }
 
 void memory_overview_print(const struct memory_report *m, const struct table_view *how, FILE *out)

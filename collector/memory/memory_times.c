@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory over time: the tables of steps, time slices, ranges, and the host's memory. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/array.h"
 #include "base/json_text.h"
-#include "base/memory.h"
-#include "base/text.h"
 #include "memory/memory_report.h"
 #include "read/process.h"
 
@@ -50,7 +45,7 @@ static void fill_part(const struct table *t, uint32_t index, struct cell *cells)
     for (; index >= series_of(t, p)->done; p++)
         index -= series_of(t, p)->done;
     const struct memory_part *part = &series_of(t, p)->list[index];
-    struct cell place = memory_place_cell(p->process, p->device, p->where);
+    cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
     if (t->info == &memory_curve_table) {
         cells[NAME] = memory_place_cell(p->process, p->device, p->where);
         cells[STEP] = cell_number(index);
@@ -58,11 +53,10 @@ static void fill_part(const struct table *t, uint32_t index, struct cell *cells)
             cell_number(memory_moment(m, m->times.begin_ns + (uint64_t)((index + 1) * slice_ns)));
     } else {
         const struct step *step = &m->processes[p->process->index].steps[index];
-        cells[NAME] = cell_printf("step %" PRIu64 ", %s", step->number, place.text);
+        cells[NAME] = cell_printf("step %" PRIu64 ", %s", step->number, cells[PLACE].text);
         cells[STEP] = cell_number(step->number);
         cells[END_AT] = cell_number(memory_moment(m, step->end_ns));
     }
-    cells[PLACE] = place;
     cells[PEAK] = cell_number(part->peak);
     cells[END] = cell_number(part->end);
 }
@@ -147,19 +141,6 @@ void memory_ranges_take(struct memory_report *m, const struct slice *s)
         memory_ranges_end(m, span->process, span->row);
 }
 
-static int memory_ranges_compare(const void *left, const void *right)
-{
-    const struct memory_range_row *a = left, *b = right;
-    return ORDER(b->peak, a->peak)
-               ?: strcmp(a->name ? a->name->raw : "", b->name ? b->name->raw : "")
-               ?: ORDER(a->place, b->place);
-}
-
-void memory_ranges_sort(struct memory_report *m)
-{
-    ARRAY_SORT(m->ranges.rows, m->ranges.count, memory_ranges_compare);
-}
-
 #define ROW struct memory_range_row
 
 enum { WHERE = 2, COUNT, RANGE_PEAK, RISE, KEPT };
@@ -197,6 +178,7 @@ const struct table_info memory_ranges_table = {
     .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
     .text_limit = 100,
     .rows = {ROWS_IN(struct memory_report, ranges.rows, ranges.count)},
+    .order = RANGE_PEAK,
     .row = fill_range,
 };
 

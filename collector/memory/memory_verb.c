@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_text.h"
 #include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"

@@ -17,13 +17,9 @@
 
 #include "base/array.h"
 #include "base/json_text.h"
-#include "base/memory.h"
-#include "base/message.h"
 #include "base/spool.h"
-#include "base/text.h"
 #include "memory/memory_report.h"
 #include "output/output.h"
-#include "rank.h"
 
 #define SEGMENTS_MAX    (1u << 23) /* beyond that, blocks in them are not tracked */
 #define NS_PER_US       1000

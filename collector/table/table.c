@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "error.h"
 #include "read/process.h"
 #include "table/screen.h"
 

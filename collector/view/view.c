@@ -129,30 +129,20 @@ static char *take_line(char **at)
     return line;
 }
 
-static int read_first_line(struct request *r, char *method)
+/* Parses `length` bytes, which it modifies. Returns the answer's status; 0: incomplete. */
+static int read_request(struct request *r, char *text, size_t length)
 {
-    char *target = strchr(method, ' ');
+    *r = (struct request){0};
+    if (!memmem(text, length, "\r\n\r\n", 4))
+        return length == REQUEST_BYTES ? TOO_LARGE : 0;
+    char *method = take_line(&text), *line;
+    char *target = method ? strchr(method, ' ') : NULL;
     char *version = target ? strchr(target + 1, ' ') : NULL;
     if (!version)
         return BAD;
     *target++ = *version++ = '\0';
-    if (*target != '/' || (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0))
-        return BAD;
     r->target = target;
     r->is_head = strcmp(method, "HEAD") == 0;
-    return r->is_head || strcmp(method, "GET") == 0 ? OK : NOT_ALLOWED;
-}
-
-/* Parses `length` bytes, which it modifies. Returns the answer's status; 0: incomplete. */
-static int read_request(struct request *r, char *text, size_t length)
-{
-    char *line;
-    *r = (struct request){0};
-    if (!memmem(text, length, "\r\n\r\n", 4))
-        return length == REQUEST_BYTES ? TOO_LARGE : 0;
-    if (!(line = take_line(&text)))
-        return BAD;
-    int status = read_first_line(r, line);
     while ((line = take_line(&text)) && *line) {
         if (strncasecmp(line, "Host:", 5) != 0)
             continue;
@@ -160,7 +150,12 @@ static int read_request(struct request *r, char *text, size_t length)
             return BAD;
         r->host = line + 5 + strspn(line + 5, " \t");
     }
-    return !line || (status == OK && !r->host) ? BAD : status;
+    if (!line || *target != '/' ||
+        (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0))
+        return BAD;
+    if (!r->is_head && strcmp(method, "GET") != 0)
+        return NOT_ALLOWED;
+    return r->host ? OK : BAD;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -210,15 +210,6 @@ def test_what_is_hidden(memory):
     assert place["device_bytes"] == total and place["largest_block_bytes"] == total // 2
 
 
-def test_a_preallocation_is_named(memory, run_verb, tmp_path):
-    process = Process()
-    process.call("cudaMemGetInfo", [1 << 30, 1 << 30, 0])
-    process.get("linear", 0x1000, 3 << 28)
-    memory([process])
-    assert "one block  of 768.0 MiB (75% of device 0), preallocated by cudaMalloc" in \
-        run_verb("memory", tmp_path / "data").stdout
-
-
 def check_leaks(found, steps):
     wanted = {f"train (/home/me/train.py:{10 + leak})": 256 * (leak + 1) for leak in range(8)}
     rows = found["leaks"]
