@@ -26,16 +26,6 @@ static char *held_text(const struct memory_report *m, const struct memory_row *r
     return text;
 }
 
-/* "device 0 of rank 3", in new memory. */
-static char *place_text(const struct memory_report *m, const struct process *p, uint32_t device,
-                        enum memory_where where)
-{
-    char who[RANK_TITLE_BYTES], after[RANK_TITLE_BYTES + 4] = "";
-    if (m->rec->count > 1)
-        snprintf(after, sizeof after, " of %s", process_who(p, who));
-    return memory_place_text(device, where, after);
-}
-
 void memory_print_failure(const struct memory_report *m, const struct next_words *next,
                           struct screen *s)
 {
@@ -88,11 +78,13 @@ static void print_places(struct screen *s, const struct memory_report *m, bool i
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct memory_place *p = places[i];
-        char share[32] = "";
+        char share[32] = "", who[RANK_TITLE_BYTES], after[RANK_TITLE_BYTES + 4] = "";
         if (p->total)
             snprintf(share, sizeof share, " (%.0f%% of the device)",
                      100.0 * (double)p->peak.bytes / (double)p->total);
-        char *name = place_text(m, p->process, p->device, p->where);
+        if (m->rec->count > 1)
+            snprintf(after, sizeof after, " of %s", process_who(p->process, who));
+        char *name = memory_place_text(p->device, p->where, after);
         screen_line(s, i ? "" : "peak", NULL, "%10s: %s%s; %s at the end",
                     bytes_text(peak, p->peak.bytes), name, share,
                     bytes_text(end, p->all.live.bytes));

@@ -405,16 +405,3 @@ struct memory_report *memory_report_create(struct recording *rec,
         call_tree_init(&m->tree, &m->walk.survey, NULL, symbols);
     return m;
 }
-
-enum exit_code memory_check_moment(const struct memory_report *m)
-{
-    uint64_t origin_ns = m->walk.survey.origin_ns;
-    char whole[UNIT_TEXT_BYTES], asked[UNIT_TEXT_BYTES];
-    if (m->times.asked_ns == UINT64_MAX || m->times.asked_ns <= m->times.end_ns ||
-        m->times.end_ns <= origin_ns)
-        return EXIT_OK;
-    return usage_error(
-        "memory: --at: nothing was recorded %s after the first event; the last event is at %s",
-        time_text(asked, m->times.asked_ns - origin_ns),
-        time_text(whole, m->times.end_ns - origin_ns));
-}

@@ -382,10 +382,6 @@ uint32_t memory_origin_of(void *report, const struct slice *s, unsigned kind);
 /* The recorded name of an owner, with its stack if there is a tree; new text. */
 char *memory_owner_text(const struct memory_report *m, uint32_t origin);
 
-/* Checks that the requested moment lies in the recording, if it has events and a known end. Prints
- * an error if not. */
-enum exit_code memory_check_moment(const struct memory_report *m);
-
 /* Why there was not enough memory, and what to do. (memory_trouble.c; GUIDE.md lists them) */
 struct memory_advice {
     const char *id; /* stable */

@@ -218,6 +218,20 @@ static enum exit_code check_snapshot(const struct options *options)
     return EXIT_OK;
 }
 
+/* Checks that the requested moment lies in the recording, if it has events and a known end. */
+static enum exit_code check_moment(const struct memory_report *m)
+{
+    uint64_t origin_ns = m->walk.survey.origin_ns;
+    char whole[UNIT_TEXT_BYTES], asked[UNIT_TEXT_BYTES];
+    if (m->times.asked_ns == UINT64_MAX || m->times.asked_ns <= m->times.end_ns ||
+        m->times.end_ns <= origin_ns)
+        return EXIT_OK;
+    return usage_error(
+        "memory: --at: nothing was recorded %s after the first event; the last event is at %s",
+        time_text(asked, m->times.asked_ns - origin_ns),
+        time_text(whole, m->times.end_ns - origin_ns));
+}
+
 static enum exit_code memory_recording(struct recording *rec, const struct options *options,
                                        enum report_format format)
 {
@@ -242,7 +256,7 @@ static enum exit_code memory_recording(struct recording *rec, const struct optio
         return EXIT_ENVIRONMENT;
     code = steps_check(&m->steps, "memory");
     if (code == EXIT_OK)
-        code = memory_check_moment(m);
+        code = check_moment(m);
     if (code == EXIT_OK)
         code = has_tables ? write_out(m, options, format) : write_snapshots(m, options->output);
     if (code == EXIT_OK)

@@ -290,29 +290,26 @@ static char *cut_function(const char *text, size_t length, size_t width)
 
 char *text_cut_stack(const char *text, size_t length, size_t width)
 {
-    size_t before = 0, second = 0, end = length, kept = 0;
-    unsigned parts = 1;
-    char *less = NULL;
+    const char *bar = memmem(text, length, BAR, BAR_BYTES), *call = bar;
+    size_t end = length, kept = 0;
     if (text_width(text, length) <= width)
         return memory_from(strndup(text, length));
-    for (size_t at = 0; at + BAR_BYTES <= length; at++) {
-        if (memcmp(text + at, BAR, BAR_BYTES) != 0)
-            continue;
-        if (++parts == 2) {
-            second = at + BAR_BYTES;
-            const char *colon = memrchr(text, ':', at);
-            before = colon && colon[1] == ' ' ? (size_t)(colon - text) + 2 : 0;
-            continue;
-        }
-        end = parts == 3 ? at : end;
-        if (text_width(text, at + BAR_BYTES) + DOTS_WIDTH > width)
-            break;
-        kept = at + BAR_BYTES;
-    }
-    if (parts == 1 && (memmem(text, length, "::", 2) || strncmp(text, VOID, sizeof VOID - 1) == 0))
+    if (!bar && (memmem(text, length, "::", 2) || strncmp(text, VOID, sizeof VOID - 1) == 0))
         return cut_function(text, length, width);
-    less = kept ? text_printf("%.*s" DOTS, (int)kept, text)
-                : text_printf("%.*s%.*s", (int)before, text, (int)(end - second), text + second);
+    if (!bar)
+        return text_cut(text, length, width);
+    for (size_t at = (size_t)(bar - text) + BAR_BYTES;
+         (bar = memmem(text + at, length - at, BAR, BAR_BYTES)); kept = at) {
+        end = kept ? end : (size_t)(bar - text);
+        at = (size_t)(bar - text) + BAR_BYTES;
+        if (text_width(text, at) + DOTS_WIDTH > width)
+            break;
+    }
+    const char *colon = memrchr(text, ':', (size_t)(call - text)), *innermost = call + BAR_BYTES;
+    int before = colon && colon[1] == ' ' ? (int)(colon + 2 - text) : 0;
+    char *less =
+        kept ? text_printf("%.*s" DOTS, (int)kept, text)
+             : text_printf("%.*s%.*s", before, text, (int)(text + end - innermost), innermost);
     char *cut = text_cut(less, strlen(less), width);
     free(less);
     return cut;
