@@ -43,7 +43,7 @@ void memory_print_failure(const struct memory_report *m, const struct next_words
         screen_line_freed(s, i ? "" : "held by", memory_owner_text(m, oom->owners[i].origin),
                           "%10s  ", bytes_text(held, oom->owners[i].live.bytes));
     char *text = next_line(next, advice.text);
-    screen_wrapped(s, "try", text, 0);
+    screen_wrapped(s, "try", text);
     free(text);
     free(advice.text);
 }

@@ -114,13 +114,7 @@ struct memory_series {
     uint64_t peak; /* since the end of the last */
 };
 
-/* Memory of a device outside the ledger at the last query. */
 #define MEMORY_UNKNOWN UINT64_MAX /* there was no query */
-struct memory_said {
-    uint64_t hidden[2]; /* by the program's query, and the lower of two driver readings */
-    uint64_t read;      /* at the last reading */
-    uint64_t free;      /* by the program's query: unused by anybody */
-};
 
 struct memory_place {
     const struct process *process;
@@ -142,7 +136,11 @@ struct memory_place {
     uint64_t total;             /* bytes of the device; 0: not known */
     struct memory_series curve; /* MEMORY_CURVE slices */
     struct memory_series marks; /* steps, or MEMORY_SLICES of the process's time */
-    struct memory_said said;
+    struct memory_said {
+        uint64_t hidden[2]; /* by the program's query, and the lower of two driver readings */
+        uint64_t read;      /* at the last reading */
+        uint64_t free;      /* by the program's query: unused by anybody */
+    } said;                 /* of a device, outside the ledger at the last query */
     struct {
         uint32_t next;                      /* number of the next place of its process; 0: none */
         uint64_t begin[MEMORY_RANGES_OPEN]; /* bytes at the begin of each open range, */

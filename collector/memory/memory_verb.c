@@ -58,7 +58,7 @@ static enum exit_code check_tables(const struct options *options, enum report_fo
 /* ---- around the tables ----------------------------------------------------------------------- */
 
 /* What the books may lack; `at` leads to a number of the report. */
-static const struct doubt {
+static const struct {
     size_t at;
     const char *key;
     const char *text;
@@ -77,23 +77,18 @@ static const struct doubt {
      "ranges that were too many to follow"},
     {offsetof(struct memory_report, ooms.beyond), "more_out_of_memory", "more failed allocations"},
 };
-#define DOUBTS (sizeof doubts / sizeof doubts[0])
 
-static uint64_t doubt_count(const struct memory_report *m, const struct doubt *d)
+/* Prints them as notes, or as members of JSON. */
+static void print_doubts(const struct memory_report *m, bool is_json, FILE *out)
 {
-    return *(const uint64_t *)((const char *)m + d->at);
-}
-
-static void print_doubts(const struct memory_report *m, FILE *out)
-{
-    char count[UNIT_TEXT_BYTES];
-    bool any = false;
-    for (unsigned i = 0; i < DOUBTS; i++) {
-        if (!doubt_count(m, &doubts[i]))
-            continue;
-        fprintf(out, "%s  %12s  %s\n", any ? "" : "\nnotes\n",
-                count_text(count, doubt_count(m, &doubts[i])), doubts[i].text);
-        any = true;
+    char text[UNIT_TEXT_BYTES];
+    for (unsigned i = 0, shown = 0; i < sizeof doubts / sizeof doubts[0]; i++) {
+        uint64_t count = *(const uint64_t *)((const char *)m + doubts[i].at);
+        if (count && is_json)
+            fprintf(out, "%s\"%s\": %" PRIu64, shown++ ? ", " : "", doubts[i].key, count);
+        else if (count)
+            fprintf(out, "%s  %12s  %s\n", shown++ ? "" : "\nnotes\n", count_text(text, count),
+                    doubts[i].text);
     }
 }
 
@@ -105,18 +100,12 @@ static void print_json_head(const struct memory_report *m, FILE *out)
         [MEMORY_BY_KIND] = "kind",         [MEMORY_BY_LIBRARY] = "library"};
     static const char *const at[] = {
         [MEMORY_AT_PEAK] = "peak", [MEMORY_AT_END] = "end", [MEMORY_AT_TIME] = "time"};
-    const char *separator = "";
     fprintf(out, "{\n\"processes\": %u,\n\"wall_ns\": %" PRIu64 ",\n", m->rec->count,
             m->times.end_ns - m->times.begin_ns);
     fprintf(out, "\"by\": \"%s\",\n\"at\": \"%s\",\n\"steps_by\": \"%s\",\n", by[m->by], at[m->at],
             step_kinds[m->steps.count ? m->steps.kind : STEPS_NONE].word);
     fputs("\"doubts\": {", out);
-    for (unsigned i = 0; i < DOUBTS; i++) {
-        if (!doubt_count(m, &doubts[i]))
-            continue;
-        fprintf(out, "%s\"%s\": %" PRIu64, separator, doubts[i].key, doubt_count(m, &doubts[i]));
-        separator = ", ";
-    }
+    print_doubts(m, true, out);
     fputs("}", out);
 }
 
@@ -153,7 +142,7 @@ static enum exit_code write_out(const struct memory_report *m, const struct opti
     if (is_json)
         fputs("\n}\n", out.stream);
     else
-        print_doubts(m, out.stream);
+        print_doubts(m, false, out.stream);
     return verb_output_close(&out, options->output, 0);
 }
 

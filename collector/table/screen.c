@@ -14,19 +14,6 @@
 #define LINE_BYTES 2048
 #define WRAP_WIDTH 100 /* if the width is unknown */
 
-/* Cleans a recorded name, and cuts it to the space left on the line after `text`. */
-static char *screen_fit(const struct screen *s, const char *text, const char *name)
-{
-    char *clean = json_line(name), *cut;
-    size_t used = text_width(text, strlen(text));
-    if (!s->width)
-        return clean;
-    size_t left = s->width > used + TEXT_WIDTH_MIN ? s->width - used : TEXT_WIDTH_MIN;
-    cut = text_cut_stack(clean, strlen(clean), left);
-    free(clean);
-    return cut;
-}
-
 void screen_print(struct screen *s, const char *text)
 {
     static const char *const alarms[] = {"  collective", "  open", "  unfinished", "  no memory",
@@ -49,12 +36,16 @@ static void print_named(struct screen *s, const char *label, const char *name, c
     char text[LINE_BYTES];
     int length = snprintf(text, sizeof text, "  %-*s ", SCREEN_LABEL_WIDTH - 2, label);
     vsnprintf(text + length, sizeof text - (size_t)length, format, list);
-    char *clean = json_line(text), *end = name ? screen_fit(s, clean, name) : NULL;
-    char *whole = text_printf("%s%s", clean, end ? end : "");
-    char *cut = s->width ? text_cut(whole, strlen(whole), s->width) : NULL;
-    screen_print(s, cut ? cut : whole);
+    char *clean = json_line(text), *end = json_line(name ? name : "");
+    size_t width = s->width ? s->width : SIZE_MAX, used = text_width(clean, strlen(clean));
+    size_t left = width > used + TEXT_WIDTH_MIN ? width - used : TEXT_WIDTH_MIN;
+    char *fit = text_cut_stack(end, strlen(end), left);
+    char *whole = text_printf("%s%s", clean, fit);
+    char *cut = text_cut(whole, strlen(whole), width);
+    screen_print(s, cut);
     free(cut);
     free(whole);
+    free(fit);
     free(end);
     free(clean);
 }
@@ -76,9 +67,9 @@ void screen_line_freed(struct screen *s, const char *label, char *name, const ch
     free(name);
 }
 
-void screen_wrapped(struct screen *s, const char *label, const char *text, size_t room)
+void screen_wrapped(struct screen *s, const char *label, const char *text)
 {
-    room = room ? room : (s->width ? s->width : WRAP_WIDTH) - SCREEN_LABEL_WIDTH - 1;
+    size_t room = (s->width ? s->width : WRAP_WIDTH) - SCREEN_LABEL_WIDTH - 1;
     for (size_t length; *text; text += length + (text[length] == ' ')) {
         length = text_wrap(text, room);
         screen_line(s, label, NULL, "%.*s", (int)length, text);
@@ -97,7 +88,7 @@ void screen_long(struct screen *s, const char *label, const char *format, ...)
     char *clean = s->width && !s->is_short ? json_line(text) : NULL;
     char *cut = clean ? text_cut(clean, strlen(clean), 3 * room - room / 5) : NULL;
     if (cut)
-        screen_wrapped(s, label, cut, 0);
+        screen_wrapped(s, label, cut);
     else
         screen_line(s, label, NULL, "%s", text);
     free(cut);

@@ -30,9 +30,8 @@ void screen_line(struct screen *s, const char *label, const char *name, const ch
 void screen_line_freed(struct screen *s, const char *label, char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Prints a text of several lines, each of `room` columns after the label; 0: the width of the
- * screen or page. Does not cut words. */
-void screen_wrapped(struct screen *s, const char *label, const char *text, size_t room);
+/* Prints a text in lines as wide as the screen or page. Does not cut words. */
+void screen_wrapped(struct screen *s, const char *label, const char *text);
 
 /* Prints one line; on a narrow terminal up to three, to show more of the text. */
 void screen_long(struct screen *s, const char *label, const char *format, ...)
