@@ -54,20 +54,7 @@ static bool has_larger_peak(const void *one, const void *other)
     return (*a)->peak.bytes > (*b)->peak.bytes;
 }
 
-/* Warns about losses: without records of allocations and releases the books are wrong. */
-static bool memory_overview_print_losses(struct screen *s, const struct memory_report *m)
-{
-    char text[LOSS_BYTES];
-    struct losses all = {0};
-    for (uint32_t i = 0; i < m->rec->count; i++)
-        losses_add(&all, &m->walk.losses[i]);
-    if (losses_weight(&all) == LOSS_NONE)
-        return false;
-    screen_line(s, "lost", NULL, "%s", losses_text(&all, text, sizeof text));
-    return true;
-}
-
-static void print_places(struct screen *s, const struct memory_report *m, bool is_whole)
+static void print_places(struct screen *s, const struct memory_report *m)
 {
     char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES];
     const struct memory_place *places[PLACES_SHOWN];
@@ -93,8 +80,7 @@ static void print_places(struct screen *s, const struct memory_report *m, bool i
     if (m->places.count > count)
         screen_line(s, "", NULL, "... and %u more: --table=places", m->places.count - count);
     if (!count)
-        screen_line(s, "peak", NULL, "no allocation %s",
-                    is_whole ? "was recorded" : "is in what could be read");
+        screen_line(s, "peak", NULL, "no allocation was read");
 }
 
 /* Prints the owners of PyTorch's tensors if any, else of devices, else of the host. */
@@ -146,19 +132,24 @@ static void print_hidden(struct screen *s, const struct memory_report *m)
 void memory_overview_print(const struct memory_report *m, const struct table_view *how, FILE *out)
 {
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
-    char time[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
+    char time[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], lost[LOSS_BYTES];
+    struct losses losses = {0};
     uint64_t resident = 0;
-    for (uint32_t i = 0; i < m->rec->count; i++)
+    for (uint32_t i = 0; i < m->rec->count; i++) {
         resident = max_of(resident, m->processes[i].resident.peak);
+        losses_add(&losses, &m->walk.losses[i]);
+    }
     screen_line(
         &s, "memory", NULL, "of %u process%s, recorded for %s%s%s%s", m->rec->count,
         m->rec->count == 1 ? "" : "es", time_text(time, m->times.end_ns - m->times.begin_ns),
         resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
         resident && m->rec->count > 1 ? " in one process" : "");
-    bool is_whole = !memory_overview_print_losses(&s, m);
+    /* Without records of allocations and releases the books are wrong. */
+    if (losses_weight(&losses) != LOSS_NONE)
+        screen_line(&s, "lost", NULL, "%s", losses_text(&losses, lost, sizeof lost));
     if (m->ooms.count)
         memory_print_failure(m, NULL, &s);
-    print_places(&s, m, is_whole);
+    print_places(&s, m);
     print_owners(&s, m);
     print_leaks(&s, m);
     print_hidden(&s, m);

@@ -120,7 +120,7 @@ def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
     """Of damaged files nobody knows what the program has done."""
     memory([Process()])
     text = run_verb("memory", tmp_path / "data").stdout
-    assert "peak       no allocation was recorded" in text
+    assert "peak       no allocation was read" in text
     process = Process()
     process.get("linear", 0x1000, 64)
     memory([process])
@@ -133,7 +133,7 @@ def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
     assert done.returncode == 3
     lines = done.stdout.splitlines()
     assert lines[1].startswith("  lost       blocks damaged: ")
-    assert lines[2:] == ["  peak       no allocation is in what could be read"]
+    assert lines[2:] == ["  peak       no allocation was read"]
 
 
 def test_wrong_usage(run_collector):
