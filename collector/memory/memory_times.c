@@ -2,6 +2,7 @@
 /* Memory over time: the tables of steps, time slices, ranges, and the host's memory. */
 #include <inttypes.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "memory/memory_report.h"
 #include "read/process.h"
@@ -84,31 +85,29 @@ const struct table_info memory_curve_table = {
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* Begins a range; returns its slot + 1, or 0 if there is no room. */
-static uint32_t memory_ranges_begin(struct memory_report *m, const struct process *p,
-                                    const struct kernel_name *name)
+/* Begins a range; `row` becomes its slot + 1, or 0 if there is no room. */
+static void memory_ranges_begin(struct memory_report *m, struct host_span *span)
 {
-    struct memory_process *own = &m->processes[p->index];
-    if (~own->ranges.open == 0) {
-        m->ranges.beyond++;
-        return 0;
-    }
-    unsigned slot = (unsigned)__builtin_ctzll(~own->ranges.open);
+    struct memory_process *own = &m->processes[span->process->index];
+    span->row = (uint32_t)__builtin_ffsll((long long)~own->ranges.open);
+    m->ranges.beyond += !span->row;
+    if (!span->row)
+        return;
+    unsigned slot = span->row - 1;
     own->ranges.open |= 1ull << slot;
-    own->ranges.names[slot] = name;
+    own->ranges.names[slot] = span->text;
     for (uint32_t i = own->ranges.first_place; i; i = m->places.list[i - 1].in_ranges.next) {
         struct memory_place *place = &m->places.list[i - 1];
         place->in_ranges.begin[slot] = place->in_ranges.peak[slot] = place->all.live.bytes;
     }
-    return slot + 1;
 }
 
-static void memory_ranges_end(struct memory_report *m, const struct process *p, uint32_t number)
+static void memory_ranges_end(struct memory_report *m, const struct host_span *span)
 {
     static const struct number_kind kind = NUMBER_KEY(struct memory_range_row, place);
-    struct memory_process *own = &m->processes[p->index];
-    unsigned slot = number - 1;
-    if (!number || number > MEMORY_RANGES_OPEN || !(own->ranges.open >> slot & 1))
+    struct memory_process *own = &m->processes[span->process->index];
+    unsigned slot = span->row - 1;
+    if (slot >= MEMORY_RANGES_OPEN || !(own->ranges.open >> slot & 1))
         return;
     own->ranges.open &= ~(1ull << slot);
     for (uint32_t i = own->ranges.first_place; i; i = m->places.list[i - 1].in_ranges.next) {
@@ -123,8 +122,8 @@ static void memory_ranges_end(struct memory_report *m, const struct process *p, 
             continue;
         struct memory_range_row *row = &m->ranges.rows[found - 1];
         row->count++;
-        row->peak = peak > row->peak ? peak : row->peak;
-        row->rise = peak - from > row->rise ? peak - from : row->rise;
+        row->peak = max_of(row->peak, peak);
+        row->rise = max_of(row->rise, peak - from);
         row->kept += (double)place->all.live.bytes - (double)from;
     }
 }
@@ -136,9 +135,9 @@ void memory_ranges_take(struct memory_report *m, const struct slice *s)
         (span->type == SPAN_OP && !op_is_label(span)))
         return;
     if (s->change == SPAN_OPENED)
-        span->row = memory_ranges_begin(m, span->process, span->text);
+        memory_ranges_begin(m, span);
     else
-        memory_ranges_end(m, span->process, span->row);
+        memory_ranges_end(m, span);
 }
 
 #define ROW struct memory_range_row

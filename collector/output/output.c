@@ -395,13 +395,9 @@ int output_finish(struct output *o, int keep)
     o->stream = NULL;
     output_flush(o, true);
     int late = o->background ? end_background(o) : 0;
-    if (!o->error)
-        o->error = late;
-    if (o->zstream) {
-        int error = zstream_end(o->zstream, o->sums);
-        if (!o->error)
-            o->error = error;
-    }
+    o->error = o->error ?: late;
+    late = o->zstream ? zstream_end(o->zstream, o->sums) : 0;
+    o->error = o->error ?: late;
     bool is_whole = o->file.fd >= 0 && keep && !o->error;
     int failed = is_whole ? new_file_place(&o->file, false) : output_close_file(o);
     if (failed < 0 && !o->error)

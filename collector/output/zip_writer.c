@@ -30,7 +30,7 @@
 
 void zip_writer_init(struct zip_writer *z, struct output *out)
 {
-    *z = (struct zip_writer){.out = out, .fd = -1};
+    *z = (struct zip_writer){.out = out};
 }
 
 void zip_writer_release(struct zip_writer *z)
@@ -38,8 +38,6 @@ void zip_writer_release(struct zip_writer *z)
     for (uint32_t i = 0; i < z->count; i++)
         free(z->members[i].name);
     free(z->members);
-    file_close(z->fd);
-    *z = (struct zip_writer){.fd = -1};
 }
 
 static void zip_writer_put_data(struct zip_writer *z, const void *data, size_t length)
@@ -123,7 +121,6 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
     zip_writer_put_head(z, m, false);
     copy_data(z);
     file_close(z->fd);
-    z->fd = -1;
     return error;
 }
 

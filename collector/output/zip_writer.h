@@ -22,7 +22,7 @@ struct zip_writer {
     struct zip_member *members; /* owned */
     uint32_t count;
     uint64_t length; /* of the archive so far */
-    int fd;          /* of the current member; -1: none */
+    int fd;          /* of the current member, between its begin and end */
 };
 
 void zip_writer_init(struct zip_writer *z, struct output *out);

@@ -465,11 +465,10 @@ static enum exit_code view_run(const struct options *options)
     static const struct report_options of_page = {
         .table = {.format = FORMAT_HTML, .limit = ROWS_UNLIMITED}};
     int page = file_unnamed(), trace = page < 0 ? -1 : file_unnamed();
-    enum exit_code made = EXIT_ENVIRONMENT, code = EXIT_OK;
+    enum exit_code made, code = EXIT_OK;
     if (trace < 0)
-        message("view: cannot create a file for the trace in %s: %s%s", file_unnamed_folder(),
-                strerror(errno), aside_advice(errno));
-    else if (is_made(made = run_verb_into(page, &report_verb, &of_page, options)))
+        file_unnamed_failed();
+    if (is_made(made = run_verb_into(page, &report_verb, &of_page, options)))
         made = run_verb_into(trace, &merge_verb, merge_verb.usual, options);
     if (is_made(made))
         code = serve_all(options, page, trace);
