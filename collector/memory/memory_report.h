@@ -408,10 +408,6 @@ void memory_print_failure(const struct memory_report *m, const struct next_words
  * stacks. Returns 0, or an error after one line on stderr. */
 int snapshot_write(struct memory_report *m, const struct process *process, struct output *out);
 
-/* Prints the first screen: failed allocations, peaks, their owners, growth, hidden memory. Each
- * line is as wide as the terminal. (memory_overview.c) */
-void memory_overview_print(const struct memory_report *m, const struct table_view *how, FILE *out);
-
 struct cell memory_owner_cell(const struct memory_report *m, uint32_t origin);
 
 /* "tensors on device 1" and `after`, in new memory; and "device 1, rank 0: train.py (host, pid
