@@ -347,23 +347,20 @@ static uint64_t beyond(const struct memory_place *p, uint64_t used)
     return used > own ? used - own : 0;
 }
 
-/* Adds a row if there is more than at the previous query. */
-static void add_jump(struct memory_report *m, struct memory_place *p, struct memory_jump *jump)
+/* Adds a row if `hidden` is more than at the previous query or driver reading. */
+static void add_jump(struct memory_report *m, struct memory_place *p, uint64_t at_ns, uint64_t used,
+                     uint64_t hidden, uint64_t others, bool is_drivers)
 {
     struct memory_longest *longest = &m->processes[p->process->index].longest;
-    uint64_t *said = &p->said.hidden[jump->is_drivers];
-    bool is_first = *said == MEMORY_UNKNOWN;
-    jump->process = p->process;
-    jump->device = p->device;
-    jump->before = is_first ? 0 : *said;
-    jump->longest = *longest;
-    *said = jump->hidden;
-    bool is_row =
-        is_first || (jump->hidden >= jump->before && jump->hidden - jump->before >= JUMP_BYTES);
-    if (is_row || !jump->is_drivers)
+    uint64_t *said = &p->said.hidden[is_drivers], before = *said == MEMORY_UNKNOWN ? 0 : *said;
+    bool is_row = *said == MEMORY_UNKNOWN || (hidden >= before && hidden - before >= JUMP_BYTES);
+    const struct memory_jump jump = {p->process, p->device,  at_ns,  used,    hidden,
+                                     others,     is_drivers, before, *longest};
+    *said = hidden;
+    if (is_row || !is_drivers)
         *longest = (struct memory_longest){0}; /* the next row starts anew */
     if (is_row && m->jumps.count < MEMORY_JUMPS_MAX)
-        ARRAY_PUSH(m->jumps.list, m->jumps.count, jump);
+        ARRAY_PUSH(m->jumps.list, m->jumps.count, &jump);
 }
 
 void memory_hidden_asked(struct memory_report *m, struct memory_place *p,
@@ -372,11 +369,7 @@ void memory_hidden_asked(struct memory_report *m, struct memory_place *p,
     p->total = asked->reserved;
     p->said.free = asked->bytes;
     uint64_t used = p->total > p->said.free ? p->total - p->said.free : 0;
-    struct memory_jump jump = {.at_ns = asked->begin_ns,
-                               .used = used,
-                               .hidden = beyond(p, used),
-                               .others = MEMORY_UNKNOWN};
-    add_jump(m, p, &jump);
+    add_jump(m, p, asked->begin_ns, used, beyond(p, used), MEMORY_UNKNOWN, false);
 }
 
 /* The lower of two readings counts, since an allocation may be in progress at one. If the driver
@@ -390,15 +383,11 @@ void memory_hidden_read(struct memory_report *m, const struct slice *s)
     if (!p || device > UINT32_MAX || !device_value(r, DEVICE_USE_USED, &used) ||
         !device_value(r, DEVICE_USE_OWN, &own))
         return; /* a place exists from its first block on */
-    uint64_t hidden = beyond(p, used), before = p->said.read;
-    struct memory_jump jump = {.at_ns = s->event.begin_ns,
-                               .used = used,
-                               .hidden = min_of(hidden, before),
-                               .is_drivers = true};
-    jump.others = min_of(used > own ? used - own : 0, jump.hidden);
-    p->said.read = hidden;
+    uint64_t before = p->said.read, hidden = p->said.read = beyond(p, used);
+    hidden = min_of(hidden, before);
     if (before != MEMORY_UNKNOWN)
-        add_jump(m, p, &jump);
+        add_jump(m, p, s->event.begin_ns, used, hidden, min_of(used > own ? used - own : 0, hidden),
+                 true);
 }
 
 #define ROW struct memory_jump
