@@ -34,6 +34,6 @@ const char *failure_name(const struct sums_row *row, char text[static FAILURE_TE
  * sums_add and sums_finish. */
 void analyses_put(struct sums *sums, struct part *p);
 void analyses_add(struct sums *sums, struct part *p);
-int analyses_finish(struct sums *sums);
+void analyses_finish(struct sums *sums);
 
 #endif

@@ -131,23 +131,20 @@ static void take_power(struct device_row *row, const struct slice *s)
     row->power_before = is_known ? mw + 1 : 0;
 }
 
-static int take_clocks(struct device_report *r, struct device_row *row, const struct slice *s)
+static void take_clocks(struct device_report *r, struct device_row *row, const struct slice *s)
 {
     uint64_t ns[THROTTLES], since_ns, value, at_ns = device_sample_ns(&s->event);
     enum throttle_known known = device_throttle(s->source, &s->event, ns, &since_ns);
-    int error = 0;
     if (device_value(s->event.record, DEVICE_CLOCKS_SM_MAX, &value))
         row->most.sm_clock = value;
     row->throttle.is_sampled |= known == THROTTLE_SAMPLED;
-    for (unsigned why = 0; error == 0 && known != THROTTLE_UNKNOWN && why < THROTTLES; why++) {
+    for (unsigned why = 0; known != THROTTLE_UNKNOWN && why < THROTTLES; why++) {
         struct device_curve *c = &row->throttle.curve[why];
         if (!c->count)
-            error = device_curve_add(c, since_ns, 0, r->count * CURVES);
+            device_curve_add(c, since_ns, 0, r->count * CURVES);
         row->throttle.ns[why] += ns[why];
-        if (error == 0)
-            error = device_curve_add(c, at_ns, row->throttle.ns[why], r->count * CURVES);
+        device_curve_add(c, at_ns, row->throttle.ns[why], r->count * CURVES);
     }
-    return error;
 }
 
 _Static_assert(DEVICE_LINKS_PCIE_SENT + LINK_NVLINK_RECEIVED == DEVICE_LINKS_NVLINK_RECEIVED &&
@@ -230,7 +227,6 @@ static int device_report_take(void *context, const struct slice *s)
     struct device_report *r = context;
     const struct record *record = s->event.record;
     uint64_t mj;
-    int error = 0;
     if (r->is_refused && (s->source || record->type == RECORD_DEVICE_ABSENT))
         return GPUPROF_LIMIT;
     if (record->type == RECORD_DEVICE_ABSENT)
@@ -241,10 +237,10 @@ static int device_report_take(void *context, const struct slice *s)
     if (!s->is_filtered)
         take_shown(row, s);
     if (record->type == RECORD_DEVICE_CLOCKS)
-        error = take_clocks(r, row, s);
+        take_clocks(r, row, s);
     else if (record->type == RECORD_DEVICE_POWER && device_value(record, DEVICE_POWER_ENERGY, &mj))
-        error = device_curve_add(&row->energy, device_sample_ns(&s->event), mj, r->count * CURVES);
-    return error;
+        device_curve_add(&row->energy, device_sample_ns(&s->event), mj, r->count * CURVES);
+    return 0;
 }
 
 struct consumer device_report_consumer(struct device_report *r)

@@ -68,10 +68,9 @@ static int failures_take_call(void *context, const struct slice *s)
 }
 
 /* A report sets when time begins from its parts; an export has only the calls that were taken. */
-static int failures_complete(struct sums *s)
+static void failures_complete(struct sums *s)
 {
     s->begin_ns = s->begin_ns ? s->begin_ns : s->walk->survey.origin_ns;
-    return 0;
 }
 
 enum { NAME, ERROR = 4 };

@@ -61,14 +61,13 @@ static uint32_t find_modules(const struct stack_table *t, uint32_t process, uint
     return count;
 }
 
-static int place_row(struct sums *s, struct sums_row *row, void *context)
+static void place_row(struct sums *s, struct sums_row *row, void *context)
 {
     const struct kernel_name *modules[FRAME_COUNT_MAX];
     uint32_t count = find_modules(&s->walk->survey.stacks, (uint32_t)row->keys[0],
                                   (uint32_t)row->keys[1], modules);
-    int error = 0;
     (void)context;
-    for (uint32_t i = count; error == 0 && i > 0; i--) {
+    for (uint32_t i = count; i > 0; i--) {
         bool is_inner = i == count, is_again = false;
         for (uint32_t k = i; k < count; k++)
             is_again |= modules[k] == modules[i - 1]; /* it imports itself */
@@ -79,14 +78,14 @@ static int place_row(struct sums *s, struct sums_row *row, void *context)
         }
         values[ORDER] = values[CPU_ALL] + values[OS_ALL];
         if (!is_again)
-            error = sums_row_add(s, (struct key){sums_text(s, modules[i - 1]->raw), 0, 0}, values);
+            sums_row_add(s, (struct key){sums_text(s, modules[i - 1]->raw), 0, 0}, values);
     }
-    return error;
 }
 
 static int imports_end(void *context)
 {
-    return sums_remake(context, place_row, NULL);
+    sums_remake(context, place_row, NULL);
+    return 0;
 }
 
 static void imports_print_notes(const struct table *t, FILE *out)

@@ -79,15 +79,12 @@ static int library_report_meet(struct library_report *l, struct span_node *node,
 {
     const struct library_message *m = &node->message;
     uint32_t ranks = m->communicator ? l->walk->kinds.communicators[m->communicator - 1].ranks : 0;
-    int error = 0;
     if (library_kind(&l->walk->kinds, node->kind)->function->does != API_DOES_COLLECTIVE)
         return 0; /* messages are counted elsewhere */
     if (ranks < 2 || ranks >= 1u << (64 - WAIT_NS_BITS) || !m->sequence || node->has_come)
         return 0;
     node->has_come = true;
-    const struct kernel_name *text = library_kind_text(&l->walk->kinds, node->kind, &error);
-    if (error < 0)
-        return error;
+    const struct kernel_name *text = library_kind_text(&l->walk->kinds, node->kind);
     struct key key = {m->communicator, m->sequence, (uintptr_t)text};
     uint64_t value = key_map_get(&l->waits, key);
     uint64_t seen = (value >> WAIT_NS_BITS) + 1;
@@ -145,7 +142,7 @@ static int library_report_take_work(void *context, const struct slice *s)
         error = credit_calls(l, s, &kind);
     if (kind)
         l->own_ns += ns;
-    else if (error == 0 && (error = graph_origins_work(&l->graphs, s)) > 0)
+    else if (graph_origins_work(&l->graphs, s))
         return 0; /* its owner is known at the end */
     if (e->record->type == RECORD_KERNEL)
         add_pair(l, kind, e->process, record_arg(e->record, KERNEL_NAME_INDEX), ns);
@@ -232,19 +229,18 @@ static void library_report_describe(struct library_report *l, const struct libra
 }
 
 /* Turns a row by kind and device into one by name. */
-static int library_report_name_row(struct sums *s, struct sums_row *row, void *context)
+static void library_report_name_row(struct sums *s, struct sums_row *row, void *context)
 {
     struct library_report *l = context;
     struct library_kinds *kinds = &l->walk->kinds;
     uint32_t kind = (uint32_t)row->keys[0];
-    int error = 0;
-    const struct kernel_name *text = library_kind_text(kinds, kind, &error);
+    const struct kernel_name *text = library_kind_text(kinds, kind);
     uint64_t function = sums_text(s, library_kind(kinds, kind)->function->name);
     struct library_work work = library_kind_work(kinds, kind);
     library_report_describe(l, library_kind(kinds, kind), &work,
                             l->walk->rec->processes[row->keys[1]], row->keys[2], row->values);
     struct key key = {sums_name_key(text), work.flops, function};
-    return error < 0 ? error : sums_row_add(s, key, row->values);
+    sums_row_add(s, key, row->values);
 }
 
 /* Determines the use of tensor cores from kernel names. */

@@ -219,7 +219,7 @@ const struct sums_info library_sums = {
 enum { SEEN, RANKS, NS };
 
 /* The shortest kernel is known once all ranks are there. */
-static int complete_waits(struct sums *s)
+static void complete_waits(struct sums *s)
 {
     struct sums *calls = s + 1;
     struct key_map places = {0};
@@ -234,7 +234,6 @@ static int complete_waits(struct sums *s)
         calls->rows[place - 1].values[LIBRARY_BUS_NS] += wait->values[NS];
     }
     key_map_release(&places);
-    return 0;
 }
 
 const struct sums_info library_waits_sums = {

@@ -190,11 +190,10 @@ static void count_op(struct op_report *o, const struct host_span *op)
 static void close_op(struct op_report *o, const struct slice *s)
 {
     const struct host_span *op = s->span;
-    uint32_t slot;
     if (!s->is_filtered)
         count_op(o, op);
     if (s->change == SPAN_CLOSED)
-        op_pairs_keep(&o->pairs, op, o->walk->op_threads[op->thread->index], &slot);
+        op_pairs_keep(&o->pairs, op, o->walk->op_threads[op->thread->index]);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -254,17 +253,13 @@ static int op_report_take_work(void *context, const struct slice *s)
                        .device = record_arg(s->event.record, KERNEL_DEVICE)};
     uint32_t number = s->is_called ? s->call.span : 0;
     const struct span_node *node;
-    int error = 0;
     if (s->is_filtered)
         return 0;
     while ((node = survey_span(&o->walk->survey, &s->call, SPANS_OF(SPAN_OP), &number, false)))
         op_report_credit(o, &c, &o->entries[node->row]);
-    if (error < 0 || is_in_op(&c))
-        return error;
-    int taken = graph_origins_work(&o->graphs, s);
-    if (taken == 0) /* otherwise its owner is known at the end */
+    if (!is_in_op(&c) && !graph_origins_work(&o->graphs, s)) /* else it is known at the end */
         add_none(o, s, c.label);
-    return taken < 0 ? taken : 0;
+    return 0;
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -287,7 +282,6 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
     struct credit c = {.ns = node->ns, .device = node->device};
     uint32_t number = call ? call->call.span : 0;
     const struct span_node *op;
-    int error = 0;
     while ((op = survey_span(&o->walk->survey, call ? &call->call : NULL, SPANS_OF(SPAN_OP),
                              &number, false))) {
         struct op_entry *entry = &o->entries[op->row];
@@ -298,8 +292,6 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
         op_report_credit(o, &c, entry);
         entry->values[OP_GRAPH] += is_in_op(&c) && !was_in_op ? node->ns : 0;
     }
-    if (error < 0)
-        return error;
     const struct kernel_name *kernel =
         node->kernel ? walk_kernel(o->walk, node->process, node->kernel) : NULL;
     if (!is_in_op(&c))

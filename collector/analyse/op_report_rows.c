@@ -204,7 +204,7 @@ const struct none_words none_words[NONE_CAUSES] = {
     [NONE_BETWEEN] = {"between", "calls between operators", "between operators"}};
 
 /* Names a row. Only now is it known which threads have operators. */
-static int name_none(struct sums *s, struct sums_row *row, void *context)
+static void name_none(struct sums *s, struct sums_row *row, void *context)
 {
     static const char *const graphs[GRAPH_ORIGINS] = {
         [GRAPH_WHOLE] = "replays of graphs, recorded as a whole",
@@ -221,7 +221,7 @@ static int name_none(struct sums *s, struct sums_row *row, void *context)
                              what ? what : "");
     struct key key = {sums_text(s, text), sums_text(s, none_words[cause].word), 0};
     free(text);
-    return sums_row_add(s, key, row->values);
+    sums_row_add(s, key, row->values);
 }
 
 /* Adds the total without an operator as a row of the operators. */

@@ -137,7 +137,7 @@ static void op_tables_join(uint64_t *values, const uint64_t *from)
 }
 
 /* Shows the row without an operator only if there is an operator, a label or a module. */
-static int complete_operators(struct sums *s)
+static void complete_operators(struct sums *s)
 {
     for (unsigned i = 0; i < OP_TABLES; i++)
         s[i].all = &s->whole[OP_GPU_SELF];
@@ -145,7 +145,6 @@ static int complete_operators(struct sums *s)
         uint64_t *v = s->rows[i].values;
         v[OP_SEEN] = v[OP_MARK] ? v[OP_CALLS] && v[OP_GPU_SELF] : v[OP_SEEN];
     }
-    return 0;
 }
 
 static uint64_t cause_ns(const struct sums *none, enum none_cause cause)

@@ -29,7 +29,8 @@ static int os_waits_take(void *context, const struct slice *s)
     row->values[FAILED] += record_arg(r, OS_CALL_ERROR) ? weight : 0;
     if (!row->values[CLASS] && !sums_is_others(row))
         row->values[CLASS] = sums_text(sums, os_class_text(host_os_class(e)));
-    return sums_took(sums, row, ns, weight);
+    sums_took(sums, row, ns, weight);
+    return 0;
 }
 
 /* "read /data/train.bin" */

@@ -267,9 +267,7 @@ void reported_stacks_find(struct survey *survey, const char *symbol_folder,
     call_tree_init(&tree, survey, wanted, symbol_folder);
     for (uint32_t i = 0; i < count; i++) {
         struct reported_stack *s = list[i];
-        uint32_t node = 0;
-        if (s->stack)
-            call_tree_stack(&tree, 0, s->process->index, s->stack, NULL, &node);
+        uint32_t node = s->stack ? call_tree_stack(&tree, 0, s->process->index, s->stack, NULL) : 0;
         if (!node)
             continue;
         s->is_python = is_python(&tree, node);

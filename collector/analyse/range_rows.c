@@ -59,20 +59,19 @@ void range_names_group(struct kernel_names *texts, const struct kernel_name **na
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static int regroup(struct sums *s, struct sums_row *row, void *context)
+static void regroup(struct sums *s, struct sums_row *row, void *context)
 {
     const struct kernel_name ***next = context;
     uint64_t name = sums_name_key(*(*next)++);
     struct sums_row *into = sums_row(s, name, row->keys[1], row->keys[2]);
     sums_join(s, into, row);
     into->values[s->info->marks] |= name != row->keys[0];
-    return 0;
 }
 
-int range_rows_complete(struct sums *s)
+void range_rows_complete(struct sums *s)
 {
     if (!s->groups)
-        return 0;
+        return;
     const struct kernel_name **names = memory_new(2 * (s->count + 1u), sizeof *names);
     const struct kernel_name **domains = names + s->count, **next = names;
     uint32_t count = 0;
@@ -83,9 +82,8 @@ int range_rows_complete(struct sums *s)
         domains[count++] = (const void *)(uintptr_t)s->rows[i].keys[1];
     }
     range_names_group(&s->walk->texts, names, domains, count);
-    int error = sums_remake(s, regroup, &next);
+    sums_remake(s, regroup, &next);
     free(names);
-    return error;
 }
 
 struct sums_row *range_row(struct sums *s, struct key key)

@@ -24,7 +24,7 @@
 struct sums_row *range_row(struct sums *s, struct key key);
 
 /* Likewise, when all rows exist: groups them. Returns 0. */
-int range_rows_complete(struct sums *s);
+void range_rows_complete(struct sums *s);
 
 /* Groups names alone: each of names[count] that belongs to a group within its domain becomes the
  * group's name, with '*'. Names may be NULL or equal; `domains` NULL: all have none. */

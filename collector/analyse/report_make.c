@@ -42,8 +42,8 @@ static int begin_marks(struct report *r)
     const struct step_request *request = r->request.steps;
     r->program_steps = r->marks;
     report_hear(r, steps_consumer(r->marks));
-    return steps_init(r->marks, &r->walk, request ? request->by : NULL,
-                      request ? request->pattern : NULL);
+    steps_init(r->marks, &r->walk, request ? request->by : NULL, request ? request->pattern : NULL);
+    return 0;
 }
 
 ANALYSIS_FREES(release_marks, steps_release(r->marks))
@@ -71,7 +71,8 @@ static int end_peaks(struct report *r)
         *sums_row(s, process, place->device, PEAK_ALLOCATED)->values = r->peaks.list[i].allocated;
         *sums_row(s, process, place->device, PEAK_RESERVED)->values = r->peaks.list[i].reserved;
     }
-    return sums_finish(s);
+    sums_finish(s);
+    return 0;
 }
 
 ANALYSIS_FREES(release_peaks, memory_peaks_release(&r->peaks))
@@ -174,12 +175,11 @@ unsigned analyses_find(const struct table_info *table)
     return i;
 }
 
-int analyses_finish(struct sums *sums)
+void analyses_finish(struct sums *sums)
 {
-    int error = 0;
-    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0; i++)
-        error = sums[i].info ? sums_finish(&sums[i]) : 0;
-    return error;
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (sums[i].info)
+            sums_finish(&sums[i]);
 }
 
 void analyses_leave(struct sums *sums, unsigned leaves)

@@ -72,7 +72,7 @@ static uint64_t unnamed(struct sums *s, const struct shown_frame *frame)
     return sums_text(s, text);
 }
 
-static int place_row(struct sums *s, struct sums_row *row, void *context)
+static void place_row(struct sums *s, struct sums_row *row, void *context)
 {
     static const char *const reasons[] = {
         [HAS_STACK] = "(no stack)",
@@ -98,7 +98,7 @@ static int place_row(struct sums *s, struct sums_row *row, void *context)
         values[i] = row->values[i];
     if (time != HOST_UNKNOWN)
         values[time == HOST_PYTHON ? PYTHON : NATIVE] = values[CPU] - values[SYSTEM];
-    return sums_row_add(s, key, values);
+    sums_row_add(s, key, values);
 }
 
 static int samples_end(void *context)

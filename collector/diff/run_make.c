@@ -117,9 +117,8 @@ static void run_make_name_row(struct parts *p, struct place_lines *lines,
                               const struct run_work_row *row, struct run_summary *r)
 {
     const char *line = place_line(lines, row->process, row->stack);
-    int error = 0; /* only without memory */
     const struct kernel_name *library =
-        row->kind ? library_kind_text(&p->walk.kinds, row->kind, &error) : NULL;
+        row->kind ? library_kind_text(&p->walk.kinds, row->kind) : NULL;
     char *range = row->range ? pattern_of(row->range) : NULL;
     /* run_kernel_add does not write to them */
     struct run_kernel kernel = {

@@ -25,8 +25,7 @@ static void put_kept(struct export_writer *w, enum event_column column,
 
 static const struct kernel_name *kind_text(struct export_writer *w, uint32_t kind)
 {
-    int error = 0;
-    return library_kind_text(&w->walk->kinds, kind, &error);
+    return library_kind_text(&w->walk->kinds, kind);
 }
 
 static void add_state(struct export_writer *w, bool is_so, const char *word)

@@ -135,14 +135,12 @@ static void sqlite_writer_put_frames(struct export_writer *w, uint64_t id, uint3
 uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t stack,
                       uint64_t sample)
 {
-    uint32_t node = 0;
     if (!stack)
         return 0;
-    if (!w->has_tree) {
-        w->has_tree = true;
+    if (!w->has_tree)
         call_tree_init(&w->tree, &w->walk->survey, NULL, w->scope.options->symbols);
-    }
-    call_tree_stack(&w->tree, 0, p->index, stack, NULL, &node);
+    w->has_tree = true;
+    uint32_t node = call_tree_stack(&w->tree, 0, p->index, stack, NULL);
     if (!node)
         return 0;
     if (sample) {
@@ -277,9 +275,8 @@ static void put_range(struct export_writer *w, const struct slice *s)
 
 static void put_library(struct export_writer *w, const struct slice *s)
 {
-    int error = 0;
-    const struct kernel_name *shape = library_kind_text(&w->walk->kinds, s->span->kind, &error);
-    put_LIBRARIES(w, s->span, s->change != SPAN_CLOSED, shape);
+    put_LIBRARIES(w, s->span, s->change != SPAN_CLOSED,
+                  library_kind_text(&w->walk->kinds, s->span->kind));
 }
 
 /* ---- the consumer ---------------------------------------------------------------------------- */

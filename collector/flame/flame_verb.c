@@ -77,7 +77,7 @@ static void flame_diff_add(struct flame_diff *d, enum flame_side side, const str
         common_label(call_tree_frame(tree, n), text);
         struct shown_frame named = {.kind = SHOWN_CALL,
                                     .name = kernel_name_intern(&d->names, text, strlen(text))};
-        call_tree_child(&d->tree, known[call_tree_node(tree, n)->parent], &named, &known[n]);
+        known[n] = call_tree_child(&d->tree, known[call_tree_node(tree, n)->parent], &named);
     }
     d->graph.nodes =
         array_reach(d->graph.nodes, &d->node_count, d->tree.count, sizeof *d->graph.nodes);

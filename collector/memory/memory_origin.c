@@ -114,9 +114,8 @@ static unsigned frames_until_own(const struct call_tree *tree, uint32_t node)
 
 static char *stack_text(const struct memory_origin *o, struct call_tree *tree)
 {
-    uint32_t node = 0;
+    uint32_t node = call_tree_stack(tree, 0, o->process, o->stack, NULL);
     struct new_text text;
-    call_tree_stack(tree, 0, o->process, o->stack, NULL, &node);
     FILE *memory = new_text_begin(&text);
     fputs(o->function ? o->function->name : ledger_kind_name(LEDGER_TENSOR), memory);
     for (unsigned frames = frames_until_own(tree, node); frames && node; frames--) {

@@ -323,10 +323,9 @@ static void add_shown(struct snapshot *s, uint32_t number)
 static void add_stack(struct snapshot *s, const struct memory_origin *o)
 {
     struct call_tree *tree = &s->report->tree;
-    uint32_t node = 0;
+    uint32_t node = call_tree_stack(tree, 0, o->process, o->stack, NULL);
     if (o->function)
         add_frame(s, o->function->name);
-    call_tree_stack(tree, 0, o->process, o->stack, NULL, &node);
     for (; node; node = call_tree_node(tree, node)->parent)
         if (call_tree_node(tree, node)->frame)
             add_shown(s, call_tree_node(tree, node)->frame);

@@ -59,7 +59,7 @@ uint64_t page_data_written(struct page_data *d)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static int page_start(struct page *p, const struct options *options)
+static void page_start(struct page *p, const struct options *options)
 {
     const struct report *r = p->report;
     uint64_t begin_ns = r->is_selection ? r->wall_begin_ns : r->walk.survey.origin_ns;
@@ -71,11 +71,10 @@ static int page_start(struct page *p, const struct options *options)
                   r->steps ? step_report_quantile(r->steps, 0.5) : 0);
     page_steps_init(&p->steps, r);
     if (!recording_any(r->rec, process_has_stacks))
-        return 0;
+        return;
     p->flame.is_there = true;
-    int error = stack_costs_init(&p->flame.costs, &p->report->walk);
+    stack_costs_init(&p->flame.costs, &p->report->walk);
     p->flame.costs.split_work = p->flame.costs.has_samples = p->flame.costs.has_waits = true;
-    return error;
 }
 
 /* Gathers the data without changing the losses, which an earlier walk has found. */
@@ -145,15 +144,13 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
                                 .at_seconds = -1,
                                 .step_by = options->step_by,
                                 .step_pattern = options->step_range}};
-    int error = page_start(&p, options), walked = 0;
-    if (error == 0)
-        error = walked = page_gather(&p);
-    if (error == 0 && p.flame.is_there)
-        error = stack_costs_finish(&p.flame.costs, options->symbols)
-                    ?: stack_costs_show_stackless(&p.flame.costs);
-    if (error == 0)
-        error = page_put(&p, out);
-    if (error < 0 && !walked) /* a walk prints its own errors */
+    page_start(&p, options);
+    int error = page_gather(&p);
+    if (error == 0 && p.flame.is_there) {
+        stack_costs_finish(&p.flame.costs, options->symbols);
+        stack_costs_show_stackless(&p.flame.costs);
+    }
+    if (error == 0 && (error = page_put(&p, out)) < 0) /* a walk prints its own errors */
         say_error("report", error);
     page_use_release(&p.use);
     page_steps_release(&p.steps);

@@ -49,7 +49,9 @@ static int sums_end(void *context)
     struct sums *s = context;
     int (*end)(void *) = s->info->consumer.end ? s->info->consumer.end : s->info->rows.end;
     int error = end ? end(s) : 0;
-    return error < 0 ? error : sums_finish(s);
+    if (error == 0)
+        sums_finish(s);
+    return error;
 }
 
 /* ---- resolved events ---- */
@@ -205,10 +207,9 @@ static void sums_own_join(const struct sums_info *info, struct sums_row *into,
     }
 }
 
-int sums_row_add(struct sums *s, struct key key, const uint64_t *values)
+void sums_row_add(struct sums *s, struct key key, const uint64_t *values)
 {
     sums_own_join(s->info, sums_row(s, key.a, key.b, key.c), values);
-    return 0;
 }
 
 void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from)
@@ -219,34 +220,31 @@ void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from)
     memset(from->values, 0, s->value_count * sizeof *from->values);
 }
 
-int sums_remake(struct sums *s, sums_remake_fn *remake, void *context)
+void sums_remake(struct sums *s, sums_remake_fn *remake, void *context)
 {
     struct sums_row *rows = s->rows;
     uint64_t *values = s->values;
     uint32_t count = s->count;
-    int error = 0;
     s->rows = NULL;
     s->values = NULL;
     s->count = s->capacity = 0;
     key_map_release(&s->places);
     memset(s->recent, 0, sizeof s->recent);
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        if (!sums_is_others(&rows[i])) {
-            error = remake(s, &rows[i], context);
-            continue;
-        }
-        sums_join(s, sums_row(s, SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS), &rows[i]);
-    }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        if (sums_is_others(&rows[i]))
+            sums_join(s, sums_row(s, SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS), &rows[i]);
+        else
+            remake(s, &rows[i], context);
         free_durations(rows[i].durations);
+    }
     free(rows);
     free(values);
-    return error;
 }
 
-int sums_finish(struct sums *s)
+void sums_finish(struct sums *s)
 {
-    int error = s->info->complete ? s->info->complete(s) : 0;
+    if (s->info->complete)
+        s->info->complete(s);
     if (s->count)
         qsort_r(s->rows, s->count, sizeof *s->rows, sums_compare_rows, s);
     s->shown = s->count;
@@ -257,7 +255,6 @@ int sums_finish(struct sums *s)
     for (uint32_t i = 0; i < s->count; i++)
         for (unsigned k = 0; k < s->value_count; k++)
             s->whole[k] += s->rows[i].values[k];
-    return error;
 }
 
 /* ---- parts ---- */
@@ -272,11 +269,8 @@ static void carry_text(struct sums *s, struct part *p, uint64_t *key)
     part_text(p, &raw);
     if (p->is_written || !shown)
         return;
-    if (raw)
-        name = kernel_name_intern(&s->walk->kernels, raw, strlen(raw));
-    else
-        name = kernel_name_intern(&s->walk->texts, shown, strlen(shown));
-    *key = sums_name_key(name);
+    *key = sums_name_key(raw ? kernel_name_intern(&s->walk->kernels, raw, strlen(raw))
+                             : kernel_name_intern(&s->walk->texts, shown, strlen(shown)));
 }
 
 static void carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_t *key)

@@ -101,8 +101,7 @@ struct sums_info {
     void (*join)(uint64_t *values, const uint64_t *from);    /* for JOIN_OWN values */
     struct sums_row *(*row)(struct sums *s, struct key key); /* for rows from parts; like
                                                               * sums_row */
-    /* Called when all rows exist, perhaps from parts. Returns 0 or an error. */
-    int (*complete)(struct sums *s);
+    void (*complete)(struct sums *s); /* called when all rows exist, perhaps from parts */
     /* Fills the cells that columns do not describe. */
     void (*fill)(const struct table *t, const struct sums_row *row, struct cell *cells);
     struct sums_from from;
@@ -222,40 +221,39 @@ static inline struct sums_row *sums_find(struct sums *s, struct key key)
     return place ? &s->rows[place - 1] : row;
 }
 
-/* Adds a duration, `weight` times, to the row's histogram. Returns 0. */
-static inline int sums_took(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t weight)
+/* Adds a duration, `weight` times, to the row's histogram. */
+static inline void sums_took(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t weight)
 {
-    return histogram_add(row->durations, ns, weight, s->histogram_rows);
+    histogram_add(row->durations, ns, weight, s->histogram_rows);
 }
 
-/* Adds `count` equal events to a row with sums_from's values. Returns 0. */
-static inline int sums_count(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t bytes,
-                             uint64_t count)
+/* Adds `count` equal events to a row with sums_from's values. */
+static inline void sums_count(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t bytes,
+                              uint64_t count)
 {
     row->values[SUMS_COUNT] += count;
     row->values[SUMS_TOTAL] += ns * count;
     row->values[SUMS_BYTES] += bytes * count;
     row->values[SUMS_MIN] = min_of(row->values[SUMS_MIN], ns);
     row->values[SUMS_MAX] = max_of(row->values[SUMS_MAX], ns);
-    return sums_took(s, row, ns, count);
+    sums_took(s, row, ns, count);
 }
 
-/* Adds these values to the row of these keys. Returns 0. */
-int sums_row_add(struct sums *s, struct key key, const uint64_t *values);
+/* Adds these values to the row of these keys. */
+void sums_row_add(struct sums *s, struct key key, const uint64_t *values);
 
 /* Adds all of `from` to `into` and empties `from`, which is then not shown. */
 void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from);
 
 /*
  * For a consumer's `end`, if keys get their names only then: empties the table; `remake` adds each
- * old row again (sums_row_add) under new keys. The row of others stays. Returns 0 or an error of
- * `remake`.
+ * old row again (sums_row_add) under new keys. The row of others stays.
  */
-typedef int sums_remake_fn(struct sums *s, struct sums_row *row, void *context);
-int sums_remake(struct sums *s, sums_remake_fn *remake, void *context);
+typedef void sums_remake_fn(struct sums *s, struct sums_row *row, void *context);
+void sums_remake(struct sums *s, sums_remake_fn *remake, void *context);
 
-/* Completes the rows and sorts them. Returns 0 or an error. */
-int sums_finish(struct sums *s);
+/* Completes the rows and sorts them. */
+void sums_finish(struct sums *s);
 
 /* Returns the text of a row's key, perhaps in `text`, of SUMS_NAME_BYTES; NULL: not a text, or
  * none. */

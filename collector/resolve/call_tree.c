@@ -16,14 +16,13 @@ uint32_t call_tree_nodes_max(const struct recording *rec)
                              recording_bytes(rec));
 }
 
-int call_tree_init(struct call_tree *t, struct survey *survey, const bool *wanted,
-                   const char *symbol_folder)
+void call_tree_init(struct call_tree *t, struct survey *survey, const bool *wanted,
+                    const char *symbol_folder)
 {
     *t = (struct call_tree){.survey = survey};
     t->nodes_max = call_tree_nodes_max(survey->rec);
     t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
     t->symbols = symbols_create(survey->rec, &survey->stacks, wanted, symbol_folder, false);
-    return 0;
 }
 
 void call_tree_release(struct call_tree *t)
@@ -48,18 +47,15 @@ void call_tree_say(const struct call_tree *t)
 
 static const struct number_kind kind = NUMBER_KEY(struct tree_node, frame);
 
-int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
-                    uint32_t *node)
+uint32_t call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame)
 {
-    struct tree_node child = {.parent = parent};
-    *node = parent;
-    child.frame = shown_frame_number(&t->frames, frame);
+    const struct tree_node child = {.parent = parent,
+                                    .frame = shown_frame_number(&t->frames, frame)};
     if (!child.frame)
-        return 0;
-    int64_t number = NUMBER_ADD(&t->numbers, &kind, t->nodes, t->count, t->nodes_max, &child);
+        return parent;
+    uint32_t number = NUMBER_ADD(&t->numbers, &kind, t->nodes, t->count, t->nodes_max, &child);
     t->left_out += !number;
-    *node = number ? (uint32_t)number : parent;
-    return 0;
+    return number ? number : parent;
 }
 
 /* Whether a frame is left out; its callees then go below its caller. */
@@ -74,7 +70,7 @@ static bool is_folded(const struct call_tree *t, const struct shown_frame *f)
 static void add_shown(struct call_tree *t, const struct shown_frame *frame, uint32_t *node)
 {
     if (!is_folded(t, frame))
-        call_tree_child(t, *node, frame, node);
+        *node = call_tree_child(t, *node, frame);
 }
 
 /* Adds the function of a frame, then those inlined into it; it called the frame `inner`. */
@@ -114,13 +110,12 @@ static void add_stack(struct call_tree *t, const struct recorded_stack *stack,
     }
 }
 
-int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
-                    const struct kernel_name *range, uint32_t *node)
+uint32_t call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
+                         const struct kernel_name *range)
 {
     const struct stack_table *table = &t->survey->stacks;
     const struct recorded_stack *recorded = stack_table_stack(table, process, stack);
     uint64_t words[FRAME_COUNT_MAX];
-    *node = 0;
     if (!recorded)
         return 0;
     if (range && (!process_has(t->survey->rec->processes[process], "python") ||
@@ -128,14 +123,11 @@ int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32
         range = NULL;
     struct key key = {(uint64_t)(recorded - table->stacks), root, (uintptr_t)range};
     uint64_t known = key_map_get(&t->leaves, key);
-    if (known) {
-        *node = (uint32_t)(known - 1);
-        return 0;
-    }
+    if (known)
+        return (uint32_t)(known - 1);
     uint32_t leaf = root;
     stack_table_words(table, recorded, words);
     add_stack(t, recorded, words, range, &leaf);
-    *node = leaf;
     key_map_set(&t->leaves, key, leaf + 1ull);
-    return 0;
+    return leaf;
 }

@@ -42,27 +42,22 @@ struct call_tree {
 /* The largest number of nodes for this recording. */
 uint32_t call_tree_nodes_max(const struct recording *rec);
 
-/*
- * `survey` must stay. `wanted` and `symbol_folder` as in symbols.h. Returns 0.
- */
-int call_tree_init(struct call_tree *t, struct survey *survey, const bool *wanted,
-                   const char *symbol_folder);
+/* `survey` must stay. `wanted` and `symbol_folder` as in symbols.h. */
+void call_tree_init(struct call_tree *t, struct survey *survey, const bool *wanted,
+                    const char *symbol_folder);
 void call_tree_release(struct call_tree *t);
 
-/*
- * Finds or adds the node of a frame below `parent` (0: a root); beyond the maxima, returns `parent`
- * itself in *node. Returns 0.
- */
-int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
-                    uint32_t *node);
+/* Finds or adds the node of a frame below `parent` (0: a root); beyond the maxima, returns `parent`
+ * itself. */
+uint32_t call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame);
 
 /*
- * Finds or adds the stack of that number below `root`, and returns its innermost node in *node; 0
- * if there is no such stack. `range` (NULL: none) was open around the call; it names threads of
- * Python processes that have no Python frames.
+ * Finds or adds the stack of that number below `root`, and returns its innermost node; 0: there is
+ * no such stack. `range` (NULL: none) was open around the call; it names threads of Python
+ * processes that have no Python frames.
  */
-int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
-                    const struct kernel_name *range, uint32_t *node);
+uint32_t call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
+                         const struct kernel_name *range);
 
 /* Prints one line on stderr if a maximum was exceeded; call it after the last stack. */
 void call_tree_say(const struct call_tree *t);

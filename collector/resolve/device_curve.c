@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "error.h"
 
 void device_curve_release(struct device_curve *c)
 {
@@ -25,22 +24,23 @@ static void thin(struct device_curve *c)
     c->passed = 0;
 }
 
-static int device_curve_put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t curves)
+static void device_curve_put(struct device_curve *c, uint64_t at_ns, uint64_t value,
+                             uint32_t curves)
 {
     uint32_t room = ROOM_POINTS_MAX / (curves ? curves : 1);
     room = room < CURVE_POINTS_MIN ? CURVE_POINTS_MIN : room;
     room = room > CURVE_POINTS_MAX ? CURVE_POINTS_MAX : room;
     while (c->count >= room)
         thin(c);
-    return ARRAY_PUSH(c->points, c->count, (&(struct curve_point){at_ns, value}));
+    ARRAY_PUSH(c->points, c->count, (&(struct curve_point){at_ns, value}));
 }
 
-int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint32_t curves)
+void device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint32_t curves)
 {
     struct curve_point *last = c->count ? &c->points[c->count - 1] : NULL;
     uint64_t raw_before = c->raw;
     if (last && at_ns <= last->at_ns)
-        return 0;
+        return;
     /* A late update may include earlier growth. */
     double most = (double)c->rate_max * ((double)(at_ns - c->read_ns) / 1e9 + 1);
     c->raw = raw;
@@ -48,7 +48,8 @@ int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint3
     if (!last) {
         c->step = 1;
         c->first_ns = c->changed_ns = c->read_ns = at_ns;
-        return device_curve_put(c, at_ns, 0, curves);
+        device_curve_put(c, at_ns, 0, curves);
+        return;
     }
     if (raw < raw_before || raw - raw_before > UINT64_MAX - last->value ||
         (c->rate_max && (double)(raw - raw_before) > most)) {
@@ -67,10 +68,10 @@ int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint3
     bool is_flat = c->count > 1 && last->value == value && last[-1].value == value;
     if (is_flat || (c->count > 1 && ++c->passed < c->step)) {
         *last = (struct curve_point){at_ns, value};
-        return 0;
+        return;
     }
     c->passed = 0;
-    return device_curve_put(c, at_ns, value, curves);
+    device_curve_put(c, at_ns, value, curves);
 }
 
 uint64_t device_curve_period_ns(const struct device_curve *c)

@@ -72,9 +72,8 @@ static inline uint64_t curve_whole(double value)
 
 void device_curve_release(struct device_curve *c);
 
-/* Adds a reading, later than all before. `curves` curves share the room. Returns 0 or
- * GPUPROF_NO_MEMORY. */
-int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint32_t curves);
+/* Adds a reading, later than all before. `curves` curves share the room. */
+void device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint32_t curves);
 
 /* Mean time between changes, or between readings if it may rest; 0: it never changed. */
 uint64_t device_curve_period_ns(const struct device_curve *c);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "resolve/timeline.h"
 
 void device_sources_release(struct device_sources *d)
@@ -23,16 +23,13 @@ static struct key device_sources_key_of(const struct event *e)
     return (struct key){e->process->index, record_arg(e->record, DEVICE_SOURCE_NUMBER), 0};
 }
 
-/* NULL: no memory. */
 static struct device_source *device_sources_add(struct device_sources *d, const struct event *e)
 {
-    struct device_source *source = calloc(1, sizeof *source);
-    const struct key key = device_sources_key_of(e);
-    if (!source)
-        return NULL;
-    uint32_t number = KEY_MAP_ITEM(&d->places, key, d->list, d->count, DEVICE_SOURCES_MAX, &source);
+    struct device_source *source = memory_new(1, sizeof *source);
     source->process = e->process;
-    source->place = number - 1;
+    source->place = d->count;
+    ARRAY_PUSH(d->list, d->count, &source);
+    key_map_set(&d->places, device_sources_key_of(e), d->count);
     return source;
 }
 
@@ -48,15 +45,14 @@ static void note_part(struct device_sources *d, struct device_source *source)
     }
 }
 
-int device_sources_learn(struct device_sources *d, const struct event *e)
+void device_sources_learn(struct device_sources *d, const struct event *e)
 {
     const struct record *r = e->record;
     struct device_source *source = device_sources_find(d, e);
     bool is_new = !source;
     if (!source && d->count == DEVICE_SOURCES_MAX)
-        return 0;
-    if (!source && !(source = device_sources_add(d, e)))
-        return GPUPROF_NO_MEMORY;
+        return;
+    source = source ? source : device_sources_add(d, e);
     if (!device_value(r, DEVICE_SOURCE_DEVICE, &source->device))
         source->device = UINT64_MAX;
     source->uuid_high = record_arg(r, DEVICE_SOURCE_UUID_HIGH);
@@ -68,7 +64,6 @@ int device_sources_learn(struct device_sources *d, const struct event *e)
     source->period_ns = record_arg(r, DEVICE_SOURCE_PERIOD_NS);
     snprintf(source->title, sizeof source->title, "%.*s", (int)r->byte_count,
              r->bytes ? (const char *)r->bytes : "");
-    return 0;
 }
 
 _Static_assert((int)DEVICE_SOURCE_NUMBER == (int)DEVICE_USE_SOURCE &&

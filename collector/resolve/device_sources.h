@@ -53,9 +53,9 @@ static inline bool is_device_sample(unsigned type)
     return type >= RECORD_DEVICE_USE && type <= RECORD_DEVICE_GPM;
 }
 
-/* Takes a DEVICE_SOURCE record. Returns 0 or GPUPROF_NO_MEMORY. */
+/* Takes a DEVICE_SOURCE record. */
 struct event;
-int device_sources_learn(struct device_sources *d, const struct event *e);
+void device_sources_learn(struct device_sources *d, const struct event *e);
 
 /* Index + 1 of the source in the record's first argument; 0: not known. */
 uint64_t device_sources_place(const struct device_sources *d, const struct event *e);

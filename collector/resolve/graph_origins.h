@@ -68,14 +68,13 @@ struct graph_origins {
 void graph_origins_init(struct graph_origins *g, struct walk *walk);
 void graph_origins_release(struct graph_origins *g);
 
-/* Takes any call, in the order of time, in a walk with WALK_WORK. Returns 0, with *captured as a
- * view until the next call if it was captured and makes work (else NULL), or an error. */
+/* Takes any call, in the order of time, in a walk with WALK_WORK. Returns 0 or an error of the
+ * spool. *captured is a view until the next call if it was captured and makes work, else NULL. */
 int graph_origins_take(struct graph_origins *g, const struct slice *s,
                        const struct captured_call **captured);
 
-/* Takes GPU work with its call. Returns 1 if it was added, 0 if it is not a graph's or there is no
- * room, or GPUPROF_NO_MEMORY. */
-int graph_origins_work(struct graph_origins *g, const struct slice *s);
+/* Takes GPU work with its call. Returns false if it is not a graph's, or there is no room. */
+bool graph_origins_work(struct graph_origins *g, const struct slice *s);
 
 /* After all work: calls `notify` once for each node. `call` is its call if `origin` is GRAPH_KNOWN,
  * else NULL. Returns 0 or the result of `notify`. */

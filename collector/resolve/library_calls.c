@@ -8,11 +8,11 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
+#include "base/text.h"
 #include "record/gpu_record.h"
 
-#define TEXT_BYTES      1024 /* bytes of the text of a kind */
-#define PLAN_TEXT_BYTES 300  /* bytes of a plan in that text */
+#define PLAN_TEXT_BYTES 300 /* bytes of a plan in the text of a kind */
 
 /* Arguments of a call, by meaning: numbers of its shape, and these. */
 enum { A_COUNT = SHAPE_NUMBERS, A_TYPE, A_COMMUNICATOR, A_SEQUENCE, A_STREAM, A_ROOT, ARGUMENTS };
@@ -48,29 +48,26 @@ static const struct {
 
 #define MEMBERS (sizeof members / sizeof members[0])
 
-/* By member: index of the argument of a function + 1; 0: none. */
 struct library_form {
-    uint8_t places[MEMBERS];
+    bool is_made;
+    uint8_t places[MEMBERS]; /* by member: index of the argument of the function + 1; 0: none */
 };
 
 static const struct number_kind kind_kind = NUMBER_KEY(struct library_kind, is_group);
 
-int library_kinds_init(struct library_kinds *k, struct kernel_names *texts, uint64_t bytes,
-                       uint32_t process_count)
+void library_kinds_init(struct library_kinds *k, struct kernel_names *texts, uint64_t bytes,
+                        uint32_t process_count)
 {
     uint64_t more = bytes / KIND_BYTES;
     *k = (struct library_kinds){.texts = texts, .process_count = process_count};
     k->count_max = more < KINDS_MAX - KINDS_FREE ? KINDS_FREE + (uint32_t)more : KINDS_MAX;
-    k->plans = calloc(process_count + 1u, sizeof *k->plans);
-    return k->plans ? 0 : GPUPROF_NO_MEMORY;
+    k->plans = memory_new(process_count + 1u, sizeof *k->plans);
 }
 
 void library_kinds_release(struct library_kinds *k)
 {
-    for (uint32_t i = 0; k->plans && i < k->process_count; i++)
+    for (uint32_t i = 0; i < k->process_count; i++)
         kernel_handles_release(k->texts, &k->plans[i]);
-    for (uint32_t i = 0; i < k->form_count; i++)
-        free(k->forms[i]);
     free(k->forms);
     free(k->plans);
     free(k->list);
@@ -84,46 +81,39 @@ void library_kinds_release(struct library_kinds *k)
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* Stores a communicator; beyond the maximum it stays unknown. */
-static int learn_communicator(struct library_kinds *k, const struct event *e)
+static void learn_communicator(struct library_kinds *k, const struct event *e)
 {
     const struct record *r = e->record;
     uint32_t ranks = (uint32_t)record_arg(r, COMMUNICATOR_RANKS);
     struct key id = {record_arg(r, COMMUNICATOR_ID), ranks, 0};
     struct communicator made = {id.a, ranks};
+    struct key handle = {e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0};
     uint32_t number = KEY_MAP_ITEM(&k->communicator_ids, id, k->communicators,
                                    k->communicator_count, COMMUNICATORS_MAX, &made);
-    if (!number)
-        return 0;
-    struct key handle = {e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0};
-    return key_map_set(&k->handles, handle, number) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0;
+    if (number)
+        key_map_set(&k->handles, handle, number);
 }
 
-int library_kinds_learn(struct library_kinds *k, const struct event *e)
+void library_kinds_learn(struct library_kinds *k, const struct event *e)
 {
     const struct record *r = e->record;
     if (r->type == RECORD_COMMUNICATOR)
-        return learn_communicator(k, e);
-    if (r->bytes)
+        learn_communicator(k, e);
+    else if (r->bytes)
         kernel_name_set(k->texts, &k->plans[e->process->index], record_arg(r, LIBRARY_PLAN_PLAN),
                         r->bytes, r->byte_count);
-    return 0;
 }
 
 static const struct library_form *form_of(struct library_kinds *k, const struct function *f)
 {
-    struct library_form **forms =
-        array_reach(k->forms, &k->form_count, f->index, sizeof(struct library_form *));
-    if (!forms)
-        return NULL;
-    k->forms = forms;
-    struct library_form **form = &k->forms[f->index];
-    if (*form || !(*form = calloc(1, sizeof **form)))
-        return *form;
-    for (unsigned i = 0; i < f->arg_count; i++)
+    k->forms = array_reach(k->forms, &k->form_count, f->index, sizeof *k->forms);
+    struct library_form *form = &k->forms[f->index];
+    for (unsigned i = 0; !form->is_made && i < f->arg_count; i++)
         for (unsigned m = 0; m < MEMBERS; m++)
             if (strcmp(f->args[i].label, members[m].label) == 0)
-                (*form)->places[m] = (uint8_t)(i + 1);
-    return *form;
+                form->places[m] = (uint8_t)(i + 1);
+    form->is_made = true;
+    return form;
 }
 
 /* Reads the arguments, with bits of the present ones in SHAPE_HAS. */
@@ -164,22 +154,19 @@ static void find_message(const struct library_kinds *k, const struct event *e, u
         library_shape_count(a, a[A_COUNT], message_type(a[A_TYPE]));
 }
 
-static int64_t library_calls_number_of(struct library_kinds *k, const struct library_kind *wanted)
+static uint32_t library_calls_number_of(struct library_kinds *k, const struct library_kind *wanted)
 {
     struct library_kind others = {.function = wanted->function, .is_others = true};
-    int64_t number = NUMBER_ADD(&k->numbers, &kind_kind, k->list, k->count,
-                                wanted->is_others ? UINT32_MAX : k->count_max, wanted);
+    uint32_t number = NUMBER_ADD(&k->numbers, &kind_kind, k->list, k->count,
+                                 wanted->is_others ? UINT32_MAX : k->count_max, wanted);
     return number ? number : library_calls_number_of(k, &others);
 }
 
-int64_t library_kind_of(struct library_kinds *k, const struct event *e,
-                        struct library_message *message, uint64_t *stream)
+uint32_t library_kind_of(struct library_kinds *k, const struct event *e,
+                         struct library_message *message, uint64_t *stream)
 {
-    const struct library_form *form = form_of(k, e->function);
-    if (!form)
-        return GPUPROF_NO_MEMORY;
     uint64_t a[ARGUMENTS];
-    read_arguments(form, e->record, a);
+    read_arguments(form_of(k, e->function), e->record, a);
     if (shape_has(a, SHAPE_BATCH) && !a[SHAPE_BATCH]) /* an empty batch */
         a[SHAPE_HAS] &= ~(1ull << SHAPE_M | 1ull << SHAPE_N | 1ull << SHAPE_K);
     if (a[SHAPE_D_TYPE] == LIBRARY_TYPE_NONE)
@@ -230,22 +217,18 @@ static void put_kind(const struct library_kinds *k, const struct library_kind *k
         library_shape_put(kind->shape, out);
 }
 
-const struct kernel_name *library_kind_text(struct library_kinds *k, uint32_t number, int *error)
+const struct kernel_name *library_kind_text(struct library_kinds *k, uint32_t number)
 {
     struct library_kind *kind = &k->list[number - 1];
-    char text[TEXT_BYTES];
-    FILE *out = kind->text ? NULL : fmemopen(text, sizeof text, "w");
+    struct new_text made;
     if (kind->text)
         return kind->text;
-    if (!out) {
-        *error = GPUPROF_NO_MEMORY;
-        return NULL;
-    }
+    FILE *out = new_text_begin(&made);
     put_kind(k, kind, out);
-    long length = ftell(out);
-    fclose(out);
-    length = length < 0 ? 0 : length < TEXT_BYTES ? length : TEXT_BYTES - 1;
-    return kind->text = kernel_name_intern(k->texts, text, (size_t)length);
+    char *text = new_text_end(&made, out);
+    kind->text = kernel_name_intern(k->texts, text, made.length);
+    free(text);
+    return kind->text;
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -283,8 +266,8 @@ void library_group_add(struct library_group *group, const struct library_kinds *
     group->bytes += its->shape[SHAPE_BYTES];
 }
 
-int64_t library_group_kind(struct library_kinds *k, const struct library_group *group,
-                           const struct function *function)
+uint32_t library_group_kind(struct library_kinds *k, const struct library_group *group,
+                            const struct function *function)
 {
     struct library_kind all = {
         .function = function,

@@ -55,7 +55,7 @@ struct library_kinds {
     uint32_t count;
     uint32_t count_max;
     struct number_set numbers;
-    struct library_form **forms; /* owned, by function index */
+    struct library_form *forms; /* owned, by function index */
     uint32_t form_count;
     struct communicator *communicators; /* owned */
     uint32_t communicator_count;
@@ -65,14 +65,13 @@ struct library_kinds {
     uint32_t process_count;
 };
 
-/* For files of `bytes` bytes in all; `texts` must stay. Returns 0 or GPUPROF_NO_MEMORY;
- * library_kinds_release in both cases. */
-int library_kinds_init(struct library_kinds *k, struct kernel_names *texts, uint64_t bytes,
-                       uint32_t process_count);
+/* For files of `bytes` bytes in all; `texts` must stay. */
+void library_kinds_init(struct library_kinds *k, struct kernel_names *texts, uint64_t bytes,
+                        uint32_t process_count);
 void library_kinds_release(struct library_kinds *k);
 
-/* Takes a LIBRARY_PLAN or COMMUNICATOR record. Returns 0 or GPUPROF_NO_MEMORY. */
-int library_kinds_learn(struct library_kinds *k, const struct event *e);
+/* Takes a LIBRARY_PLAN or COMMUNICATOR record. */
+void library_kinds_learn(struct library_kinds *k, const struct event *e);
 
 static inline const struct library_kind *library_kind(const struct library_kinds *k,
                                                       uint32_t number)
@@ -83,9 +82,8 @@ static inline const struct library_kind *library_kind(const struct library_kinds
 /* The work of a call of that kind; with a plan, only once the plan is known. */
 struct library_work library_kind_work(const struct library_kinds *k, uint32_t number);
 
-/* "cublasGemmEx 4096x4096x4096 bf16"; call it once plans are known. NULL: too many texts, or
- * GPUPROF_NO_MEMORY in *error, which the caller sets to 0 first. */
-const struct kernel_name *library_kind_text(struct library_kinds *k, uint32_t number, int *error);
+/* "cublasGemmEx 4096x4096x4096 bf16"; call it once plans are known. NULL: too many texts. */
+const struct kernel_name *library_kind_text(struct library_kinds *k, uint32_t number);
 
 /* NCCL calls of a group that are not done yet. */
 struct library_group {
@@ -98,17 +96,17 @@ struct library_group {
 };
 
 /* Reads the kind, message and stream of the call that a LIBRARY_BEGIN record begins. Returns the
- * kind's number, or GPUPROF_NO_MEMORY. */
-int64_t library_kind_of(struct library_kinds *k, const struct event *e,
-                        struct library_message *message, uint64_t *stream);
+ * kind's number. */
+uint32_t library_kind_of(struct library_kinds *k, const struct event *e,
+                         struct library_message *message, uint64_t *stream);
 
 /* Adds an ended NCCL call to the group that is open on its thread. `has_work`: something was
  * launched in it. */
 void library_group_add(struct library_group *group, const struct library_kinds *k, uint32_t kind,
                        const struct library_message *message, uint64_t stream, bool has_work);
 
-/* The kind of the group's calls, which `function` ends. Returns a number, or GPUPROF_NO_MEMORY. */
-int64_t library_group_kind(struct library_kinds *k, const struct library_group *group,
-                           const struct function *function);
+/* The number of the kind of the group's calls, which `function` ends. */
+uint32_t library_group_kind(struct library_kinds *k, const struct library_group *group,
+                            const struct function *function);
 
 #endif

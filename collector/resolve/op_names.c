@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "base/memory.h"
 
 enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text)
 {
@@ -66,8 +66,8 @@ static bool op_pairs_same(const struct forward_op *a, const struct forward_op *b
            a->sequence == b->sequence;
 }
 
-int op_pairs_keep(struct op_pairs *pairs, const struct host_span *op, uint64_t thread,
-                  uint32_t *slot)
+const struct forward_op *op_pairs_keep(struct op_pairs *pairs, const struct host_span *op,
+                                       uint64_t thread)
 {
     struct forward_op made = {.process = op->process->index,
                               .thread = thread,
@@ -76,17 +76,14 @@ int op_pairs_keep(struct op_pairs *pairs, const struct host_span *op, uint64_t t
                               .begin_ns = op->begin_ns,
                               .row = op->row};
     if (!op->sequence || !thread || op->forward_thread || op_is_label(op) || op->is_traced)
-        return 0;
+        return NULL;
     if (!pairs->slots)
-        pairs->slots = calloc(OP_PAIRS_MAX, sizeof *pairs->slots);
-    if (!pairs->slots)
-        return GPUPROF_NO_MEMORY;
-    *slot = op_pairs_slot(&made);
-    struct forward_op *kept = &pairs->slots[*slot];
+        pairs->slots = memory_new(OP_PAIRS_MAX, sizeof *pairs->slots);
+    struct forward_op *kept = &pairs->slots[op_pairs_slot(&made)];
     if (op_pairs_same(kept, &made) && kept->number > made.number)
-        return 0;
+        return NULL;
     *kept = made;
-    return 1;
+    return kept;
 }
 
 const struct forward_op *op_pairs_find(const struct op_pairs *pairs, const struct host_span *op,

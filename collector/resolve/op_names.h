@@ -53,12 +53,11 @@ void op_pairs_release(struct op_pairs *pairs);
 
 /*
  * Takes an operator that has ended; `thread` is PyTorch's number of the thread on which it began
- * (0: not known). Stores it if it may be a forward operator and is the last with its number.
- * Returns 1 and its slot in *slot, which a later call may reuse; 0 if it is not stored; or
- * GPUPROF_NO_MEMORY.
+ * (0: not known). Stores it if it may be a forward operator and is the last with its number; then
+ * returns it, a view until a later call. Otherwise NULL.
  */
-int op_pairs_keep(struct op_pairs *pairs, const struct host_span *op, uint64_t thread,
-                  uint32_t *slot);
+const struct forward_op *op_pairs_keep(struct op_pairs *pairs, const struct host_span *op,
+                                       uint64_t thread);
 
 /* The forward operator of `op`; `name` is NULL if not known. A view until the next op_pairs_keep.
  * NULL: `op` is no backward operator, or its slot was reused. */

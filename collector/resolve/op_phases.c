@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "resolve/op_names.h"
 
 /* Phases of units, until the later events are known. */
@@ -29,16 +29,15 @@ struct phase_thread {
     bool trains;        /* it has run a forward operator or an optimizer */
 };
 
-int op_phases_init(struct op_phases *p, struct walk *walk)
+void op_phases_init(struct op_phases *p, struct walk *walk)
 {
     const struct recording *rec = walk->rec;
     *p = (struct op_phases){.walk = walk,
-                            .threads = calloc(rec->thread_count + 1u, sizeof *p->threads),
-                            .backwards = calloc(rec->count + 1u, sizeof *p->backwards),
+                            .threads = memory_new(rec->thread_count + 1u, sizeof *p->threads),
+                            .backwards = memory_new(rec->count + 1u, sizeof *p->backwards),
                             .room = PHASE_SPANS_FREE + recording_bytes(rec) / PHASE_FILE_BYTES};
-    for (uint32_t i = 0; p->threads && i < rec->thread_count; i++)
+    for (uint32_t i = 0; i < rec->thread_count; i++)
         p->threads[i].last = NO_SPAN;
-    return p->threads && p->backwards ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void op_phases_release(struct op_phases *p)
@@ -124,18 +123,18 @@ uint8_t op_phase_region(struct walk *walk, const struct host_span *op)
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-/* `is_own`: do not merge it with the span before. Returns 1, 0 if it was not added, or an error. */
-static int op_phases_add(struct op_phases *p, struct phase_thread *t, uint64_t begin_ns,
-                         uint8_t phase, bool is_own)
+/* `is_own`: do not merge it with the span before. Returns whether it was added. */
+static bool op_phases_add(struct op_phases *p, struct phase_thread *t, uint64_t begin_ns,
+                          uint8_t phase, bool is_own)
 {
     const struct phase_span made = {begin_ns, phase};
     bool is_same = !is_own && t->count > t->open && t->last + 1 != t->count &&
                    t->spans[t->count - 1].phase == phase;
     if (is_same || !p->room)
-        return 0;
+        return false;
     p->room--;
-    int error = ARRAY_PUSH(t->spans, t->count, &made);
-    return error < 0 ? error : 1;
+    ARRAY_PUSH(t->spans, t->count, &made);
+    return true;
 }
 
 static uint8_t resolved(const struct phase_thread *t, uint8_t phase, enum step_phase next)
@@ -197,21 +196,19 @@ static struct phase_thread *thread_of(struct op_phases *p, const struct host_spa
     return t;
 }
 
-static int take_unit(struct op_phases *p, struct phase_thread *t, const struct host_span *op)
+static void take_unit(struct op_phases *p, struct phase_thread *t, const struct host_span *op)
 {
     uint8_t phase = phase_of_unit(op, op->text, op->region == (PHASE_OPTIMIZER | REGION_UNIT));
     bool may_make_node = phase == PHASE_PLAIN && op->sequence;
     if (may_make_node || phase == PHASE_SYNC)
         t->last = NO_SPAN; /* the unit before made no node */
-    int added = op_phases_add(p, t, op->begin_ns, phase, may_make_node);
-    if (added > 0 && may_make_node) {
+    if (op_phases_add(p, t, op->begin_ns, phase, may_make_node) && may_make_node) {
         t->last = t->count - 1;
         t->sequence = op->sequence;
     }
-    return added < 0 ? added : 0;
 }
 
-static int op_phases_open_op(struct op_phases *p, struct host_span *op)
+static void op_phases_open_op(struct op_phases *p, struct host_span *op)
 {
     const struct host_span *outer_op = spans_around(&p->walk->spans, op);
     uint8_t outer = outer_op ? outer_op->region : PHASE_NONE;
@@ -222,11 +219,11 @@ static int op_phases_open_op(struct op_phases *p, struct host_span *op)
         struct phase_thread *t = thread_of(p, op);
         if (t->last != NO_SPAN && op->sequence > t->sequence && !op->forward_thread)
             made_node(p, t);
-        return outer & REGION_UNIT ? 0 : take_unit(p, t, op);
+        if (!(outer & REGION_UNIT))
+            take_unit(p, t, op);
     } else if (op->region != outer && (op->region != PHASE_ZERO_GRAD || outer != PHASE_OPTIMIZER)) {
         op_phases_meet(p, thread_of(p, op), (enum step_phase)op->region);
     }
-    return 0;
 }
 
 /* Later units follow the update, even if it contained a forward pass. */
@@ -242,8 +239,8 @@ static int op_phases_take(void *context, const struct slice *s)
     struct op_phases *p = context;
     enum span_change change = slice_change(s, SPAN_OP);
     if (change == SPAN_OPENED)
-        return op_phases_open_op(p, s->span);
-    if (change)
+        op_phases_open_op(p, s->span);
+    else if (change)
         op_phases_close_op(p, s->span);
     return 0;
 }

@@ -49,8 +49,7 @@ struct op_phases {
     uint64_t room;                /* number of further spans */
 };
 
-/* Returns 0 or GPUPROF_NO_MEMORY; op_phases_release in both cases, also of zeros. */
-int op_phases_init(struct op_phases *p, struct walk *walk);
+void op_phases_init(struct op_phases *p, struct walk *walk);
 void op_phases_release(struct op_phases *p);
 
 /* The consumer that finds them; its `end` completes the phases. */

@@ -28,34 +28,28 @@ struct projection {
     struct process *process;
     uint64_t device;
     uint64_t stream;
-    uint32_t thread;    /* struct thread index */
-    uint32_t lane;      /* number of the lane on its stream, from 0 on */
-    uint32_t innermost; /* number of the range or label around the last launch; 0: none */
+    uint32_t thread; /* struct thread index */
+    uint32_t lane;   /* number of the lane on its stream, from 0 on */
     uint32_t count;
-    uint64_t valid_until_ns; /* a call that begins before it is in the same ranges */
-    uint64_t free_from_ns;   /* after the last reported range */
+    uint64_t free_from_ns; /* after the last reported range */
     struct projected_range open[PROJECTION_DEPTH_MAX];
 };
 
-/*
- * Takes a complete range. Inner ranges come first, begin later and end earlier than outer ones;
- * neighbours are 1 ns apart.
- */
+/* Takes a complete range. Inner ranges come first, begin later and end earlier than outer ones;
+ * neighbours are 1 ns apart. */
 typedef void projection_fn(void *context, const struct projection *p,
                            const struct projected_range *range);
 
+/* The caller sets the first three; the rest begins with zeros. */
 struct projections {
     struct survey *survey;
     projection_fn *notify;
     void *context;
-    struct key_map places;    /* (thread, device, stream) -> place + 1 */
-    struct key_map lanes;     /* (process, device, stream) -> number of lanes */
-    struct projection **list; /* owned, and so are they */
+    struct key_map places;   /* (thread, device, stream) -> place + 1 */
+    struct projection *list; /* owned */
     uint32_t count;
 };
 
-void projections_init(struct projections *s, struct survey *survey, projection_fn *notify,
-                      void *context);
 void projections_release(struct projections *s);
 
 /*

@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/range_text.h"
 
-int spans_init(struct spans *s, struct recording *rec, const struct process *only,
-               struct kernel_names *texts, struct losses *losses, struct library_kinds *kinds)
+void spans_init(struct spans *s, struct recording *rec, const struct process *only,
+                struct kernel_names *texts, struct losses *losses, struct library_kinds *kinds)
 {
     *s = (struct spans){.texts = texts,
                         .losses = losses,
@@ -20,14 +21,13 @@ int spans_init(struct spans *s, struct recording *rec, const struct process *onl
                         .thread_count = only ? only->thread_count : rec->thread_count};
     uint64_t open_max = SPANS_OPEN_FREE + recording_bytes(rec) / SPANS_OPEN_BYTES;
     s->begun.count_max = (uint32_t)min_of(open_max, KEY_MAP_MAX);
-    s->stacks = calloc(s->thread_count + 1u, sizeof *s->stacks);
-    s->numbers = calloc(rec->count + 1u, sizeof *s->numbers);
-    return s->stacks && s->numbers ? 0 : GPUPROF_NO_MEMORY;
+    s->stacks = memory_new(s->thread_count + 1u, sizeof *s->stacks);
+    s->numbers = memory_new(rec->count + 1u, sizeof *s->numbers);
 }
 
 void spans_release(struct spans *s)
 {
-    for (uint32_t i = 0; s->stacks && i < s->thread_count; i++)
+    for (uint32_t i = 0; i < s->thread_count; i++)
         free(s->stacks[i].open);
     free(s->stacks);
     free(s->numbers);
@@ -56,15 +56,15 @@ static void number_evaluation(struct host_span *around, const struct host_span *
     }
 }
 
-static int spans_push(struct spans *s, const struct host_span *made, struct host_span **span)
+static enum span_change spans_push(struct spans *s, const struct host_span *made,
+                                   struct host_span **span)
 {
     struct span_stack *stack = span_stack(s, made->thread->index);
     struct host_span *around =
         made->type == SPAN_OP ? spans_innermost(s, made->thread, SPAN_OP) : NULL;
     if (around)
         number_evaluation(around, made);
-    if (!ARRAY_ROOM(stack->open, stack->count, stack->capacity, 8))
-        return GPUPROF_NO_MEMORY;
+    (void)ARRAY_ROOM(stack->open, stack->count, stack->capacity, 8);
     *span = &stack->open[stack->count++];
     **span = *made;
     stack->counts[made->type]++;
@@ -102,8 +102,8 @@ static void credit(struct spans *s, const struct host_span *op)
     around->inner_end_ns = op->end_ns;
 }
 
-static int spans_close(struct spans *s, struct host_span *open, uint64_t end_ns,
-                       struct host_span **span)
+static enum span_change spans_close(struct spans *s, struct host_span *open, uint64_t end_ns,
+                                    struct host_span **span)
 {
     *span = spans_take_out(s, open, end_ns);
     credit(s, *span);
@@ -130,7 +130,8 @@ static struct host_span *find_begun(struct spans *s, const struct process *p, en
 }
 
 /* Counts an end without a begin, or a begin without an end. */
-static int count_unmatched(struct spans *s, const struct process *p, enum span_type type)
+static enum span_change count_unmatched(struct spans *s, const struct process *p,
+                                        enum span_type type)
 {
     struct losses *losses = &s->losses[p->index];
     *(type == SPAN_OP ? &losses->unmatched_ops : &losses->unmatched_ranges) += 1;
@@ -138,19 +139,16 @@ static int count_unmatched(struct spans *s, const struct process *p, enum span_t
 }
 
 /* Pushes a range or operator, if there is room. */
-static int spans_open(struct spans *s, struct host_span *made, struct host_span **span)
+static enum span_change spans_open(struct spans *s, struct host_span *made, struct host_span **span)
 {
     const struct process *p = made->process;
     struct span_stack *stack = span_stack(s, made->thread->index);
     bool is_deep = stack->count >= SPANS_DEPTH_MAX || (made->nested && stack->beyond);
-    int error = 0;
     s->losses[p->index].traced_ops += made->type == SPAN_OP && made->is_traced;
     if (!is_deep && !made->nested)
-        error = key_map_set(&s->begun, (struct key){p->index, made->object, made->type},
-                            made->thread->index + 1ull);
-    if (error == GPUPROF_NO_MEMORY)
-        return error;
-    if (is_deep || error == GPUPROF_LIMIT) {
+        is_deep = key_map_set(&s->begun, (struct key){p->index, made->object, made->type},
+                              made->thread->index + 1ull) < 0;
+    if (is_deep) {
         stack->beyond += made->nested;
         *(made->type == SPAN_OP ? &s->losses[p->index].deep_ops
                                 : &s->losses[p->index].deep_ranges) += 1;
@@ -159,8 +157,8 @@ static int spans_open(struct spans *s, struct host_span *made, struct host_span 
     return spans_push(s, made, span);
 }
 
-static int spans_end(struct spans *s, const struct event *e, enum span_type type, uint64_t object,
-                     struct host_span **span)
+static enum span_change spans_end(struct spans *s, const struct event *e, enum span_type type,
+                                  uint64_t object, struct host_span **span)
 {
     struct host_span *open = find_begun(s, e->process, type, object);
     if (!open)
@@ -185,53 +183,40 @@ const struct kernel_name *spans_label(const struct spans *s, const struct proces
                                                               label_key(p, kind, domain, handle));
 }
 
-/* The text of a record, or of the registered string that it refers to. */
-static int range_text_of(struct spans *s, const struct event *e, uint64_t domain, uint64_t message,
-                         const struct kernel_name **text)
+/* The text of a record; NULL: none. */
+static const struct kernel_name *own_text(struct spans *s, const struct record *r)
 {
-    if (e->record->byte_count)
-        *text = kernel_name_intern(s->texts, e->record->bytes, e->record->byte_count);
-    else
-        *text = message ? spans_label(s, e->process, LABEL_OF_STRING, domain, message) : NULL;
-    return 0;
+    return r->byte_count ? kernel_name_intern(s->texts, r->bytes, r->byte_count) : NULL;
 }
 
-static int take_label(struct spans *s, const struct event *e)
+static enum span_change take_label(struct spans *s, const struct event *e)
 {
-    const struct kernel_name *text;
     const struct record *r = e->record;
-    int error = range_text_of(s, e, 0, 0, &text);
-    if (error < 0 || !text)
-        return error;
-    error = key_map_set(&s->labels,
-                        label_key(e->process, record_arg(r, LABEL_KIND),
-                                  record_arg(r, LABEL_DOMAIN), record_arg(r, LABEL_HANDLE)),
-                        (uintptr_t)text);
-    return error == GPUPROF_NO_MEMORY ? error : SPAN_SAME;
+    const struct kernel_name *text = own_text(s, r);
+    if (text)
+        key_map_set(&s->labels,
+                    label_key(e->process, record_arg(r, LABEL_KIND), record_arg(r, LABEL_DOMAIN),
+                              record_arg(r, LABEL_HANDLE)),
+                    (uintptr_t)text);
+    return SPAN_SAME;
 }
 
-/* Names the domain of a range: by its label, which is in the default domain or in the domain
- * itself, or by its number. */
-static int name_domain(struct spans *s, struct host_span *range)
+/* The name of a domain: its label, which is in the default domain or in the domain itself, or its
+ * number. */
+static const struct kernel_name *domain_text(struct spans *s, const struct process *p,
+                                             uint64_t domain)
 {
     char text[40];
-    const struct process *p = range->process;
-    if (!range->domain)
-        return 0;
-    range->domain_text = spans_label(s, p, LABEL_OF_DOMAIN, 0, range->domain);
-    if (!range->domain_text)
-        range->domain_text = spans_label(s, p, LABEL_OF_DOMAIN, range->domain, range->domain);
-    if (range->domain_text)
-        return 0;
-    int length = snprintf(text, sizeof text, "domain %llu", (unsigned long long)range->domain);
-    range->domain_text = kernel_name_intern(s->texts, text, (size_t)length);
-    return 0;
+    const struct kernel_name *label = spans_label(s, p, LABEL_OF_DOMAIN, 0, domain)
+                                          ?: spans_label(s, p, LABEL_OF_DOMAIN, domain, domain);
+    int length = snprintf(text, sizeof text, "domain %llu", (unsigned long long)domain);
+    return label || !domain ? label : kernel_name_intern(s->texts, text, (size_t)length);
 }
 
 /* Makes an operator of a range. Each has a unique text, by its number, so only the name is stored.
  * Scope and is_traced follow from the text and the operator around. */
-static int fill_nvtx_op(struct spans *s, const struct event *e, const struct range_op *parsed,
-                        struct host_span *op)
+static void fill_nvtx_op(struct spans *s, const struct event *e, const struct range_op *parsed,
+                         struct host_span *op)
 {
     const struct host_span *around = spans_innermost(s, e->thread, SPAN_OP);
     *op = (struct host_span){.begin_ns = e->begin_ns,
@@ -239,19 +224,19 @@ static int fill_nvtx_op(struct spans *s, const struct event *e, const struct ran
                              .object = parsed->id,
                              .process = e->process,
                              .thread = e->thread,
+                             .text =
+                                 kernel_name_intern(s->texts, e->record->bytes, parsed->name_bytes),
                              .type = SPAN_OP,
                              .nested = true,
                              .sequence = parsed->sequence,
                              .is_nvtx = true};
     s->losses[e->process->index].nvtx_ops++;
-    op->text = kernel_name_intern(s->texts, e->record->bytes, parsed->name_bytes);
     if (parsed->is_label)
         op->scope = OP_SCOPE_LABEL;
     else if (around && around->is_nvtx && is_evaluation(around, op->text))
         op->scope = OP_SCOPE_BACKWARD;
     op->is_traced = (around && around->is_traced) ||
                     (op->text && range_op_begins_trace(op->text->raw, op->text->raw_bytes));
-    return 0;
 }
 
 /* Whether the range duplicates a recorded library call: libraries also push an NVTX range with the
@@ -264,18 +249,20 @@ static bool is_duplicate(const struct spans *s, const struct host_span *range)
 }
 
 /* Reads the attributes of a push, a mark, or, one argument later, a start. */
-static int fill_range(struct spans *s, const struct event *e, struct host_span *range)
+static void fill_range(struct spans *s, const struct event *e, struct host_span *range)
 {
     const struct record *r = e->record;
     unsigned first = r->type == RECORD_RANGE_START ? 1 : 0;
+    uint64_t domain = record_arg(r, first + PUSH_DOMAIN), message;
     *range = (struct host_span){
         .begin_ns = e->begin_ns,
         .end_ns = e->begin_ns,
-        .domain = record_arg(r, first + PUSH_DOMAIN),
+        .domain = domain,
         .object = first ? record_arg(r, RANGE_START_RANGE) : 0,
         .process = e->process,
         .thread = e->thread,
         .nested = !first,
+        .domain_text = domain_text(s, e->process, domain),
         .category = record_arg(r, first + PUSH_CATEGORY),
         .color = record_arg(r, first + PUSH_COLOR),
         .payload_type = record_arg(r, first + PUSH_PAYLOAD_TYPE),
@@ -286,37 +273,37 @@ static int fill_range(struct spans *s, const struct event *e, struct host_span *
     for (unsigned i = 0; i < RANGE_DATA_WORDS && range->schema; i++)
         range->data[i] = record_arg(r, first + PUSH_DATA + i);
     struct range_op op;
-    int error = name_domain(s, range);
-    if (error < 0)
-        return error;
     if (r->type == RECORD_PUSH && r->byte_count &&
         range_text_op((const char *)r->bytes, r->byte_count, &op)) {
-        if (!process_has(e->process, "pytorch"))
-            return fill_nvtx_op(s, e, &op, range);
+        if (!process_has(e->process, "pytorch")) {
+            fill_nvtx_op(s, e, &op, range);
+            return;
+        }
         s->losses[e->process->index].nvtx_ops_again++;
     }
-    error = range_text_of(s, e, range->domain, record_arg(r, first + PUSH_MESSAGE), &range->text);
-    range->is_duplicate = error == 0 && r->type == RECORD_PUSH && is_duplicate(s, range);
-    return error;
+    range->text = own_text(s, r);
+    if (!r->byte_count && (message = record_arg(r, first + PUSH_MESSAGE)))
+        range->text = spans_label(s, e->process, LABEL_OF_STRING, domain, message);
+    range->is_duplicate = r->type == RECORD_PUSH && is_duplicate(s, range);
 }
 
-static int open_range(struct spans *s, const struct event *e, struct host_span **span)
+static enum span_change open_range(struct spans *s, const struct event *e, struct host_span **span)
 {
     struct host_span made;
-    int error = fill_range(s, e, &made);
+    fill_range(s, e, &made);
     made.number = ++s->numbers[e->process->index];
-    return error < 0 ? error : spans_open(s, &made, span);
+    return spans_open(s, &made, span);
 }
 
-static int mark(struct spans *s, const struct event *e, struct host_span **span)
+static enum span_change mark(struct spans *s, const struct event *e, struct host_span **span)
 {
-    int error = fill_range(s, e, &s->result);
+    fill_range(s, e, &s->result);
     *span = &s->result;
-    return error < 0 ? error : SPAN_MARKED;
+    return SPAN_MARKED;
 }
 
 /* A pop ends the innermost nested range of its domain. */
-static int pop_range(struct spans *s, const struct event *e, struct host_span **span)
+static enum span_change pop_range(struct spans *s, const struct event *e, struct host_span **span)
 {
     struct span_stack *stack = span_stack(s, e->thread->index);
     uint64_t domain = record_arg(e->record, POP_DOMAIN);
@@ -334,8 +321,8 @@ static int pop_range(struct spans *s, const struct event *e, struct host_span **
 
 _Static_assert((unsigned)OP_BEGIN_OP == (unsigned)OP_END_OP, "both begin with their object");
 
-static int open_op(struct spans *s, const struct event *e, const struct kernel_handles *names,
-                   struct host_span **span)
+static enum span_change open_op(struct spans *s, const struct event *e,
+                                const struct kernel_handles *names, struct host_span **span)
 {
     const struct record *r = e->record;
     struct host_span made = {.begin_ns = e->begin_ns,
@@ -357,10 +344,7 @@ static int open_op(struct spans *s, const struct event *e, const struct kernel_h
         *span = spans_take_out(s, lost, e->begin_ns);
         return SPAN_LOST;
     }
-    if (made.name)
-        made.text = kernel_name_of(names, made.name);
-    else if (r->byte_count)
-        made.text = kernel_name_intern(s->texts, r->bytes, r->byte_count);
+    made.text = made.name ? kernel_name_of(names, made.name) : own_text(s, r);
     made.number = ++s->numbers[e->process->index];
     return spans_open(s, &made, span);
 }
@@ -376,7 +360,7 @@ static const struct host_span *call_of(const struct spans *s, const struct event
     return call;
 }
 
-static int open_call(struct spans *s, const struct event *e, struct host_span **span)
+static enum span_change open_call(struct spans *s, const struct event *e, struct host_span **span)
 {
     const struct record *r = e->record;
     struct host_span *inner = spans_innermost(s, e->thread, SPAN_LIBRARY);
@@ -393,12 +377,11 @@ static int open_call(struct spans *s, const struct event *e, struct host_span **
                              .function = e->function,
                              .arg_count = r->arg_count};
     memcpy(made.args, r->args, r->arg_count * sizeof *r->args);
-    int64_t kind = library_kind_of(s->kinds, e, &made.message, &made.stream);
-    made.kind = (uint32_t)kind;
-    return kind < 0 ? (int)kind : spans_push(s, &made, span);
+    made.kind = library_kind_of(s->kinds, e, &made.message, &made.stream);
+    return spans_push(s, &made, span);
 }
 
-static int close_call(struct spans *s, const struct event *e, struct host_span **span)
+static enum span_change close_call(struct spans *s, const struct event *e, struct host_span **span)
 {
     const struct record *r = e->record;
     const struct host_span *own = call_of(s, e);
@@ -430,8 +413,8 @@ void spans_see_call(struct spans *s, const struct event *e)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-int spans_take(struct spans *s, const struct event *e, const struct kernel_handles *op_names,
-               struct host_span **span)
+enum span_change spans_take(struct spans *s, const struct event *e,
+                            const struct kernel_handles *op_names, struct host_span **span)
 {
     const struct record *r = e->record;
     switch (r->type) {

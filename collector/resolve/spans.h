@@ -123,20 +123,19 @@ static inline struct span_stack *span_stack(const struct spans *s, uint32_t thre
  * open after the last event. */
 enum span_change { SPAN_SAME, SPAN_OPENED, SPAN_CLOSED, SPAN_LOST, SPAN_LEFT, SPAN_MARKED };
 
-/* Follows the events of process `only`, or, if that is NULL, of all. All arguments must stay.
- * Returns 0 or GPUPROF_NO_MEMORY; spans_release in both cases. */
-int spans_init(struct spans *s, struct recording *rec, const struct process *only,
-               struct kernel_names *texts, struct losses *losses, struct library_kinds *kinds);
+/* Follows the events of process `only`, or, if that is NULL, of all. All arguments must stay. */
+void spans_init(struct spans *s, struct recording *rec, const struct process *only,
+                struct kernel_names *texts, struct losses *losses, struct library_kinds *kinds);
 void spans_release(struct spans *s);
 
 /*
  * Takes a record of a range, label, operator or library call. Call it until it returns something
  * other than SPAN_LOST: several spans may be lost before the record itself applies. `op_names` has
- * the names of the process's operators. Returns an enum span_change and the span in *span (the
- * original if it is open, else a copy that the next call overwrites), or GPUPROF_NO_MEMORY.
+ * the names of the process's operators. *span is the span that changed: the original if it is open,
+ * else a copy that the next call overwrites.
  */
-int spans_take(struct spans *s, const struct event *event, const struct kernel_handles *op_names,
-               struct host_span **span);
+enum span_change spans_take(struct spans *s, const struct event *event,
+                            const struct kernel_handles *op_names, struct host_span **span);
 
 /* Notes the end of a CUDA call on its thread, for the library calls around it. */
 void spans_see_call(struct spans *s, const struct event *e);

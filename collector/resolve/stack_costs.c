@@ -22,7 +22,7 @@ struct open_wait {
     uint32_t row; /* number of the row; 0: no stack */
 };
 
-int stack_costs_init(struct stack_costs *s, struct walk *walk)
+void stack_costs_init(struct stack_costs *s, struct walk *walk)
 {
     struct recording *rec = walk->rec;
     *s = (struct stack_costs){.rec = rec, .walk = walk, .names = {.plain = true}};
@@ -33,7 +33,6 @@ int stack_costs_init(struct stack_costs *s, struct walk *walk)
     s->open = memory_new(rec->thread_count + 1u, sizeof *s->open);
     for (uint32_t i = 0; i < rec->count; i++)
         s->pythonic[i] = process_has(rec->processes[i], "python");
-    return 0;
 }
 
 void stack_costs_release(struct stack_costs *s)
@@ -262,11 +261,9 @@ struct consumer stack_costs_consumer(struct stack_costs *s)
 static uint32_t named_child(struct stack_costs *s, uint32_t parent, enum shown_kind kind,
                             const char *name)
 {
-    struct shown_frame frame = {.kind = kind,
-                                .name = kernel_name_intern(&s->names, name, strlen(name))};
-    uint32_t node;
-    call_tree_child(&s->tree, parent, &frame, &node);
-    return node;
+    const struct shown_frame frame = {.kind = kind,
+                                      .name = kernel_name_intern(&s->names, name, strlen(name))};
+    return call_tree_child(&s->tree, parent, &frame);
 }
 
 /* The node above the stacks of that thread; 0: none. */
@@ -328,10 +325,8 @@ static uint32_t split(struct stack_costs *s, const struct stack_row *row, uint32
     switch (row->work[0]) {
     case RECORD_KERNEL:
         frame.name = walk_kernel(s->walk, s->rec->processes[row->process], row->work[1]);
-        if (frame.name) {
-            call_tree_child(&s->tree, node, &frame, &node);
-            return node;
-        }
+        if (frame.name)
+            return call_tree_child(&s->tree, node, &frame);
         snprintf(title, sizeof title, "kernel %llu", (unsigned long long)row->work[1]);
         break;
     case RECORD_COPY: copy_title(row->work[1], row->work[2], row->work[3], title); break;
@@ -353,8 +348,8 @@ static void stack_costs_add_row(struct stack_costs *s, struct stack_row *row)
     const struct function_table *functions = &s->rec->reader.functions;
     const char *function =
         row->function < functions->count ? functions->functions[row->function]->name : "?";
-    uint32_t node = 0, root = root_of(s, s->rec->processes[row->process], row->thread);
-    call_tree_stack(&s->tree, root, row->process, row->stack, row->range, &node);
+    uint32_t root = root_of(s, s->rec->processes[row->process], row->thread);
+    uint32_t node = call_tree_stack(&s->tree, root, row->process, row->stack, row->range);
     if (node && !is_sampled && !is_wait)
         node = named_child(s, node, SHOWN_CALL, function);
     if (node && row->work[0])
@@ -365,7 +360,7 @@ static void stack_costs_add_row(struct stack_costs *s, struct stack_row *row)
     stack_cost_add(node ? cost_at(s, node) : &s->stackless[row->process], &row->cost);
 }
 
-int stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
+void stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
 {
     call_tree_init(&s->tree, &s->walk->survey, NULL, symbol_folder);
     s->tree.only_own = s->only_own;
@@ -373,7 +368,6 @@ int stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
     for (uint32_t i = 0; i < s->row_count; i++)
         stack_costs_add_row(s, &s->rows[i]);
     s->tree.left_out += s->left_out;
-    return 0;
 }
 
 struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node)
@@ -409,17 +403,16 @@ struct stack_cost stack_costs_without(const struct stack_costs *s)
     return sum;
 }
 
-int stack_costs_show_stackless(struct stack_costs *s)
+void stack_costs_show_stackless(struct stack_costs *s)
 {
     const struct shown_frame frame = {.kind = SHOWN_STACKLESS};
     for (uint32_t i = 0; i < s->rec->count; i++) {
         const struct stack_cost *cost = &s->stackless[i];
         if (!cost->calls && !cost->works && !cost->samples && !cost->waits)
             continue;
-        uint32_t node = root_of(s, s->rec->processes[i], UINT32_MAX);
-        call_tree_child(&s->tree, node, &frame, &node);
+        uint32_t root = root_of(s, s->rec->processes[i], UINT32_MAX);
+        uint32_t node = call_tree_child(&s->tree, root, &frame);
         if (node)
             stack_cost_add(cost_at(s, node), cost);
     }
-    return 0;
 }

@@ -72,18 +72,15 @@ struct stack_costs {
     struct open_wait *open; /* owned, by thread index */
 };
 
-/*
- * `walk` must stay. Set the flags between this and the walk. Returns 0, or an error;
- * stack_costs_release in both cases.
- */
-int stack_costs_init(struct stack_costs *s, struct walk *walk);
+/* `walk` must stay. Set the flags between this and the walk. */
+void stack_costs_init(struct stack_costs *s, struct walk *walk);
 void stack_costs_release(struct stack_costs *s);
 
 /* The consumer of all calls and work; `s` must not move. */
 struct consumer stack_costs_consumer(struct stack_costs *s);
 
-/* After the walk: makes the tree, with symbols from `symbol_folder` (symbols.h). 0 or an error. */
-int stack_costs_finish(struct stack_costs *s, const char *symbol_folder);
+/* After the walk: makes the tree, with symbols from `symbol_folder` (symbols.h). */
+void stack_costs_finish(struct stack_costs *s, const char *symbol_folder);
 
 /* The cost of a node itself; zeros if it has none. */
 struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node);
@@ -98,7 +95,7 @@ struct stack_cost stack_costs_without(const struct stack_costs *s);
 /* Why calls have no stack: it is taken on return, when the call is known to be slow. */
 #define NO_STACK_REASON "below the threshold, not asked for, lost, or not returned"
 
-/* After the last event: adds a node for costs without a stack to each process. 0 or an error. */
-int stack_costs_show_stackless(struct stack_costs *s);
+/* After the last event: adds a node for costs without a stack to each process. */
+void stack_costs_show_stackless(struct stack_costs *s);
 
 #endif

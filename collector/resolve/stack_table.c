@@ -79,12 +79,12 @@ static bool take_module(struct stack_table *t, struct key key, const struct reco
     uint32_t id_bytes = is_build_id(r->bytes, bytes - 1) ? bytes - 1 : 0;
     struct stack_module m = {.process = (uint32_t)key.a};
     char stand_in[2 * BUILD_ID_MAX + 16];
-    const uint8_t *path = r->bytes + bytes;
+    const void *path = r->bytes + bytes;
     size_t path_bytes = r->byte_count - bytes;
     if (!path_bytes) { /* its path could not be read: name it by its build id */
         path_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[build id %.*s]", (int)id_bytes,
                                       (const char *)r->bytes);
-        path = (const uint8_t *)stand_in;
+        path = stand_in;
     }
     m.path = kernel_name_intern(&t->texts, path, path_bytes);
     if (id_bytes)

@@ -7,8 +7,8 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
-#include "error.h"
 #include "glob.h"
 #include "record/gpu_record.h"
 #include "resolve/op_names.h"
@@ -41,7 +41,7 @@ const struct step_kind_info step_kinds[] = {
                     NULL},
 };
 
-int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern)
+void steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern)
 {
     uint64_t more = recording_bytes(walk->rec) / STEP_FILE_BYTES;
     *s = (struct steps){
@@ -58,8 +58,7 @@ int steps_init(struct steps *s, struct walk *walk, const char *by, const char *p
             s->wanted = 1u << STEPS_NAMED | 1u << STEPS_OPTIMIZER;
         }
     }
-    s->firsts = calloc(walk->rec->count + 1u, sizeof *s->firsts);
-    return s->firsts ? 0 : GPUPROF_NO_MEMORY;
+    s->firsts = memory_new(walk->rec->count + 1u, sizeof *s->firsts);
 }
 
 void steps_release(struct steps *s)
@@ -77,12 +76,11 @@ static bool steps_is_wanted(const struct steps *s, enum step_kind kind)
     return s->wanted >> kind & 1 && kind <= s->kind;
 }
 
-/* Adds a mark, unless its kind ranks behind the present one. Sets *place to its index + 1, or 0 if
- * there is no room. */
-static int add_mark(struct steps *s, enum step_kind kind, const struct event *e,
-                    const struct kernel_name *text, uint32_t *place)
+/* Adds a mark, unless its kind ranks behind the present one. Returns its index + 1, or 0 if there
+ * is no room. */
+static uint32_t add_mark(struct steps *s, enum step_kind kind, const struct event *e,
+                         const struct kernel_name *text)
 {
-    *place = 0;
     if (kind < s->kind) {
         s->kind = kind;
         s->mark_count = 0;
@@ -98,18 +96,16 @@ static int add_mark(struct steps *s, enum step_kind kind, const struct event *e,
                              .text = text,
                              .order = s->mark_count};
     s->made++;
-    int error = ARRAY_PUSH(s->marks, s->mark_count, &mark);
-    *place = error < 0 ? 0 : s->mark_count;
-    return error;
+    ARRAY_PUSH(s->marks, s->mark_count, &mark);
+    return s->mark_count;
 }
 
-static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cut)
+static void end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cut)
 {
     if (place) {
         s->marks[place - 1].end_ns = end_ns > 0 ? end_ns : 1;
         s->marks[place - 1].is_cut = is_cut;
     }
-    return 0;
 }
 
 /* Whether the range or label matches the pattern. */
@@ -142,120 +138,110 @@ static bool has_class(const struct kernel_name *text, const char *wanted)
 }
 
 /* An update counts at its end, where the next step begins. */
-static int close_optimizer(struct steps *s, const struct slice *slice)
+static void close_optimizer(struct steps *s, const struct slice *slice)
 {
     const struct kernel_name *text = slice->span->text;
     struct event e = slice->event;
     e.begin_ns = slice->span->end_ns;
     e.thread = slice->span->thread;
-    uint32_t place;
-    return slice->span->mark && (!s->class || has_class(text, s->class))
-               ? add_mark(s, STEPS_OPTIMIZER, &e, text, &place)
-               : 0;
+    if (slice->span->mark && (!s->class || has_class(text, s->class)))
+        add_mark(s, STEPS_OPTIMIZER, &e, text);
 }
 
 /* Ends the mark, unless marks of another kind replaced it meanwhile. */
-static int close_label(struct steps *s, const struct host_span *op, bool is_cut)
+static void close_label(struct steps *s, const struct host_span *op, bool is_cut)
 {
     bool is_profiler = kind_of(op) == OP_KIND_PROFILER && !s->pattern;
-    return s->kind == (is_profiler ? STEPS_PROFILER : STEPS_NAMED)
-               ? end_mark(s, op->mark, op->end_ns, is_cut)
-               : 0;
+    if (s->kind == (is_profiler ? STEPS_PROFILER : STEPS_NAMED))
+        end_mark(s, op->mark, op->end_ns, is_cut);
 }
 
-static int steps_take_label(struct steps *s, const struct slice *slice)
+static void steps_take_label(struct steps *s, const struct slice *slice)
 {
     struct host_span *op = slice->span;
     const struct kernel_name *text = op->text;
     enum op_kind kind = kind_of(op);
     bool is_optimizer = kind == OP_KIND_OPTIMIZER && steps_is_wanted(s, STEPS_OPTIMIZER);
-    if (slice->change == SPAN_LOST)
-        return close_label(s, op, true);
-    if (slice->change == SPAN_CLOSED)
-        return is_optimizer ? close_optimizer(s, slice) : close_label(s, op, false);
-    if (slice->change != SPAN_OPENED)
-        return 0;
-    if (is_optimizer) {
+    if (slice->change == SPAN_CLOSED && is_optimizer)
+        close_optimizer(s, slice);
+    else if (slice->change == SPAN_CLOSED || slice->change == SPAN_LOST)
+        close_label(s, op, slice->change == SPAN_LOST);
+    else if (slice->change != SPAN_OPENED)
+        return;
+    else if (is_optimizer)
         op->mark = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
-        return 0;
-    }
-    if (steps_is_named(s, text))
-        return add_mark(s, STEPS_NAMED, &slice->event, text, &op->mark);
-    if (kind == OP_KIND_PROFILER && steps_is_wanted(s, STEPS_PROFILER))
-        return add_mark(s, STEPS_PROFILER, &slice->event, text, &op->mark);
-    if (kind == OP_KIND_LOADER && steps_is_wanted(s, STEPS_LOADER) &&
-        !is_inside(s, op, OP_KIND_LOADER, OP_KIND_LOADER))
-        return add_mark(s, STEPS_LOADER, &slice->event, text, &op->mark);
-    return 0;
+    else if (steps_is_named(s, text))
+        op->mark = add_mark(s, STEPS_NAMED, &slice->event, text);
+    else if (kind == OP_KIND_PROFILER && steps_is_wanted(s, STEPS_PROFILER))
+        op->mark = add_mark(s, STEPS_PROFILER, &slice->event, text);
+    else if (kind == OP_KIND_LOADER && steps_is_wanted(s, STEPS_LOADER) &&
+             !is_inside(s, op, OP_KIND_LOADER, OP_KIND_LOADER))
+        op->mark = add_mark(s, STEPS_LOADER, &slice->event, text);
 }
 
-static int steps_take_range(struct steps *s, const struct slice *slice)
+static void steps_take_range(struct steps *s, const struct slice *slice)
 {
     struct host_span *range = slice->span;
-    if (!steps_is_wanted(s, STEPS_NAMED) || !range->text)
-        return 0;
     if (slice->change == SPAN_OPENED && steps_is_named(s, range->text))
-        return add_mark(s, STEPS_NAMED, &slice->event, range->text, &range->mark);
-    return slice->change == SPAN_CLOSED && s->kind == STEPS_NAMED
-               ? end_mark(s, range->mark, range->end_ns, false)
-               : 0;
+        range->mark = add_mark(s, STEPS_NAMED, &slice->event, range->text);
+    else if (slice->change == SPAN_CLOSED && s->kind == STEPS_NAMED)
+        end_mark(s, range->mark, range->end_ns, false);
 }
 
-static int add_numbered(struct steps *s, enum step_kind kind, const struct event *e,
-                        uint64_t number, bool ends)
+static void add_numbered(struct steps *s, enum step_kind kind, const struct event *e,
+                         uint64_t number, bool ends)
 {
-    uint32_t place = 0;
-    int error = steps_is_wanted(s, kind) ? add_mark(s, kind, e, NULL, &place) : 0;
+    uint32_t place = steps_is_wanted(s, kind) ? add_mark(s, kind, e, NULL) : 0;
     if (place) {
         s->marks[place - 1].number = number;
         s->marks[place - 1].ends = ends;
     }
-    return error;
 }
 
-static int steps_take_call(struct steps *s, const struct event *e)
+static void steps_take_call(struct steps *s, const struct event *e)
 {
     const struct record *r = e->record;
     if (e->function->does != API_DOES_GRAPH_LAUNCH || r->result != 0 ||
         r->flags & (RECORD_CAPTURED | RECORD_NESTED | RECORD_OPEN | RECORD_STALE))
-        return 0;
+        return;
     s->has_sampled |= r->weight > 1;
-    return add_numbered(s, STEPS_GRAPH, e, record_arg(r, 0), false);
+    add_numbered(s, STEPS_GRAPH, e, record_arg(r, 0), false);
 }
 
 /* Ends a step where its thread began to wait: the next one may not be due yet. */
-static int take_silence(struct steps *s, const struct event *e)
+static void take_silence(struct steps *s, const struct event *e)
 {
     struct silence_look look = {0};
     struct event wait = *e;
     if (s->kind != STEPS_GRAPH || s->mark_count == s->steps_max ||
         !silence_look_of(e->record, &look) || look.waiting < SILENCE_ALL / 2)
-        return 0;
+        return;
     const struct step_mark *last = &s->marks[s->mark_count - 1];
     if (last->ends && last->thread == e->thread)
-        return 0;
+        return;
     uint64_t silent_ns = record_arg(e->record, SILENCE_NS);
     wait.begin_ns -= silent_ns < e->begin_ns ? silent_ns : e->begin_ns;
-    return add_numbered(s, STEPS_GRAPH, &wait, 0, true);
+    add_numbered(s, STEPS_GRAPH, &wait, 0, true);
 }
 
 static int steps_take(void *context, const struct slice *slice)
 {
     struct steps *s = context;
     const struct event *e = &slice->event;
-    if (slice_change(slice, SPAN_OP))
-        return op_is_label(slice->span) && !slice->span->is_traced ? steps_take_label(s, slice) : 0;
-    if (slice_change(slice, SPAN_RANGE))
-        return steps_take_range(s, slice);
-    if (e->record->type == RECORD_STEP)
-        return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER), false);
-    if (slice->pause_change == PAUSE_BEGINS && /* at a step that is not recorded */
-        record_arg(e->record, e->record->type == RECORD_WINDOW ? WINDOW_STEP : PAUSE_STEP))
-        return add_numbered(s, STEPS_CALLED, e, 0, true);
-    if (e->record->type == RECORD_SILENCE)
-        return take_silence(s, e);
-    if (e->record->type == RECORD_CALL)
-        return steps_take_call(s, e);
+    const struct record *r = e->record;
+    if (slice_change(slice, SPAN_OP) && op_is_label(slice->span) && !slice->span->is_traced)
+        steps_take_label(s, slice);
+    else if (slice_change(slice, SPAN_RANGE))
+        steps_take_range(s, slice);
+    else if (r->type == RECORD_STEP)
+        add_numbered(s, STEPS_CALLED, e, record_arg(r, STEP_NUMBER), false);
+    else if (slice->pause_change == PAUSE_BEGINS && /* at a step that is not recorded */
+             record_arg(r, r->type == RECORD_WINDOW ? WINDOW_STEP : PAUSE_STEP))
+        add_numbered(s, STEPS_CALLED, e, 0, true);
+    else if (r->type == RECORD_SILENCE)
+        take_silence(s, e);
+    else if (r->type == RECORD_CALL && !slice->change)
+        steps_take_call(s, e);
     return 0;
 }
 
@@ -300,13 +286,10 @@ enum exit_code steps_check(struct steps *s, const char *verb)
 enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,
                           bool surveys, const char *verb)
 {
-    int error = steps_init(s, walk, by, pattern);
+    steps_init(s, walk, by, pattern);
     struct consumer marks = steps_consumer(s);
-    if (error == 0 && ((surveys && !walk->is_surveyed && walk_survey(walk) < 0) ||
-                       walk_run(walk, NULL, &marks, 1) < 0))
+    if ((surveys && !walk->is_surveyed && walk_survey(walk) < 0) ||
+        walk_run(walk, NULL, &marks, 1) < 0)
         return EXIT_ENVIRONMENT;
-    if (error == 0)
-        return steps_check(s, verb);
-    say_error(verb, error);
-    return EXIT_ENVIRONMENT;
+    return steps_check(s, verb);
 }

@@ -120,10 +120,9 @@ struct steps {
 };
 
 /*
- * `by` is the value of --step-by, `pattern` that of --step-range; each NULL if not given. Returns
- * 0.
+ * `by` is the value of --step-by, `pattern` that of --step-range; each NULL if not given.
  */
-int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern);
+void steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern);
 void steps_release(struct steps *s);
 
 /* The consumer that collects them; its `end` completes the steps. */

@@ -79,7 +79,6 @@ static int number_span(struct survey *s, struct spans *spans, struct host_span *
                              .scope = span->type == SPAN_OP ? span->scope : 0,
                              .type = span->type};
     struct nccl_call call;
-    int64_t kind = 0;
     if (span->type == SPAN_RANGE) {
         s->has_ranges = true;
         node.domain_text = span->domain_text;
@@ -88,11 +87,10 @@ static int number_span(struct survey *s, struct spans *spans, struct host_span *
     } else if (span->type == SPAN_LIBRARY) {
         const struct library_group *group = &span_stack(spans, span->thread->index)->group;
         bool is_group = is_of_group(spans, span);
-        kind = is_group ? library_group_kind(spans->kinds, group, span->function) : span->kind;
+        node.kind = is_group ? library_group_kind(spans->kinds, group, span->function) : span->kind;
         node.message = is_group ? group->message : span->message;
-        node.kind = (uint32_t)kind;
     }
-    int error = kind < 0 ? (int)kind : spool_append(&s->nodes, &node);
+    int error = spool_append(&s->nodes, &node);
     span->node = (uint32_t)s->nodes.count;
     return error;
 }

@@ -258,13 +258,11 @@ static int take_span(const struct pass *p, struct slice *s)
     struct walk *w = p->walk;
     const struct kernel_handles *names = &w->names[s->event.process->index].ops;
     for (;;) {
-        int change = spans_take(&w->spans, &s->event, names, &s->span);
-        int error = change < 0 ? change : 0;
+        enum span_change change = spans_take(&w->spans, &s->event, names, &s->span);
         if (p->ties && (change == SPAN_CLOSED || change == SPAN_LOST))
             survey_take_end(&w->survey, s->span);
-        s->change = change > 0 && is_shown(s->span) ? (enum span_change)change : SPAN_SAME;
-        if (error == 0 && s->change == SPAN_LOST)
-            error = pass_report(p, s);
+        s->change = change && is_shown(s->span) ? change : SPAN_SAME;
+        int error = s->change == SPAN_LOST ? pass_report(p, s) : 0;
         if (error || change != SPAN_LOST)
             return error;
     }
@@ -313,7 +311,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_OP_BEGIN:
     case RECORD_OP_END: return p->needs & WALK_SPANS ? take_span(p, s) : 0;
     case RECORD_LIBRARY_PLAN:
-    case RECORD_COMMUNICATOR: return library_kinds_learn(&w->kinds, e);
+    case RECORD_COMMUNICATOR: library_kinds_learn(&w->kinds, e); return 0;
     case RECORD_NAME: return set_name(&w->kernels, &names->handles, r, NAME_HANDLE);
     case RECORD_KERNEL_NAME: return set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME);
     case RECORD_OP_NAME: return set_name(&w->texts, &names->ops, r, OP_NAME_NUMBER);
@@ -330,7 +328,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_DEVICE_ABSENT:
         w->losses[e->process->index].devices_unread |= device_missing_of_all(r);
         return 0;
-    case RECORD_DEVICE_SOURCE: return device_sources_learn(&w->sources, e);
+    case RECORD_DEVICE_SOURCE: device_sources_learn(&w->sources, e); return 0;
     case RECORD_PAUSE:
     case RECORD_WINDOW:
         take_pause(s);

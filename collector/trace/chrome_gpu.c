@@ -213,10 +213,9 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
  * none. */
 static const struct kernel_name *launched_by(struct trace_writer *w, const struct slice *s)
 {
-    int error = 0;
     const struct span_node *node =
         s->is_called ? survey_innermost(w->scope.survey, &s->call, SPAN_LIBRARY) : NULL;
-    return node ? library_kind_text(&w->walk->kinds, node->kind, &error) : NULL;
+    return node ? library_kind_text(&w->walk->kinds, node->kind) : NULL;
 }
 
 /* Work records of all types share the places of device, context and stream. */

@@ -145,19 +145,19 @@ static void connect(struct trace_writer *w, const struct host_span *op, const st
 {
     struct chrome_rows *rows = &w->rows;
     struct host_span shown = *op; /* op_pairs keep the times that are shown */
-    uint32_t slot;
     shown.begin_ns = at->begin_ns;
     shown.end_ns = at->end_ns;
     const struct forward_op *forward = op_pairs_find(&rows->op_pairs, &shown, op->text);
     if (forward)
         chrome_put_arrow(w, op->process, "fwdbwd",
                          &rows->forward_ids[forward - rows->op_pairs.slots], forward->begin_ns, at);
-    if (!ended ||
-        op_pairs_keep(&rows->op_pairs, &shown, w->walk->op_threads[op->thread->index], &slot) <= 0)
+    uint64_t thread = w->walk->op_threads[op->thread->index];
+    const struct forward_op *kept = ended ? op_pairs_keep(&rows->op_pairs, &shown, thread) : NULL;
+    if (!kept)
         return;
     if (!rows->forward_ids)
         rows->forward_ids = memory_new(OP_PAIRS_MAX, sizeof *rows->forward_ids);
-    rows->forward_ids[slot] = at->row->ids;
+    rows->forward_ids[kept - rows->op_pairs.slots] = at->row->ids;
 }
 
 /* Writes the members that both kinds of operators end with. */
@@ -238,8 +238,7 @@ static void put_library(struct trace_writer *w, const struct host_span *call,
                         const struct shown *at, enum span_change change)
 {
     const struct function *f = call->function;
-    int error = 0;
-    const struct kernel_name *text = library_kind_text(&w->walk->kinds, call->kind, &error);
+    const struct kernel_name *text = library_kind_text(&w->walk->kinds, call->kind);
     uint32_t stack = chrome_stack(w, call->process, call->stack, NULL);
     char *out = chrome_begin_slice(
         w, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category : "library", NULL,

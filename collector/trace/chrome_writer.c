@@ -113,10 +113,8 @@ uint32_t chrome_stack(struct trace_writer *w, const struct process *p, uint32_t 
 {
     struct call_tree *t = w->scope.tree;
     struct chrome_frames *f = &w->frames;
-    uint32_t found = 0;
-    if (!t || !stack)
-        return 0;
-    call_tree_stack(t, 0, p->index, stack, range ? range->text : NULL, &found);
+    uint32_t found =
+        t && stack ? call_tree_stack(t, 0, p->index, stack, range ? range->text : NULL) : 0;
     if (!found)
         return 0;
     /* Numbers it and its parents in the order in which this trace meets them, so that traces of
@@ -441,7 +439,8 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     w->time.origin_ns = walk->survey.origin_ns;
     shown->rows = memory_new(shown->thread_count + 1u, sizeof *shown->rows);
     shown->spans = memory_new(shown->count + 1u, sizeof *shown->spans);
-    projections_init(&w->rows.projections, scope->survey, chrome_projected, w);
+    w->rows.projections =
+        (struct projections){.survey = scope->survey, .notify = chrome_projected, .context = w};
     w->time.to_ns = UINT64_MAX;
     if (scope->selection)
         selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns);

@@ -290,8 +290,8 @@ void perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const 
     const struct thread *thread = sample.thread ? sample.thread : e->thread;
     uint64_t count = sample.count < WEIGHT_MAX ? sample.count : WEIGHT_MAX;
     if (p->tree && r->stack_id)
-        call_tree_stack(p->tree, 0, e->process->index, r->stack_id, range ? range->text : NULL,
-                        &node);
+        node =
+            call_tree_stack(p->tree, 0, e->process->index, r->stack_id, range ? range->text : NULL);
     uint64_t callstack = callstack_of(p, node);
     for (; count; count--) {
         packet_number(&p->sample, PERF_PID, e->process->shown_pid);

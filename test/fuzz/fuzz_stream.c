@@ -92,8 +92,8 @@ static void write_narrowly(struct recording *rec, struct output *out)
     walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
     if (is_ready && walk_survey(&walk) == 0) {
         scope.survey = &walk.survey;
-        if (call_tree_init(&tree, &walk.survey, NULL, SYMBOLS_OFF) == 0)
-            scope.tree = &tree;
+        call_tree_init(&tree, &walk.survey, NULL, SYMBOLS_OFF);
+        scope.tree = &tree;
         consumer.context = chrome_format.create(out, &walk, &scope);
         if (consumer.context)
             walk_run(&walk, NULL, &consumer, 1);
