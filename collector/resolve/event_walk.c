@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "error.h"
 #include "resolve/walk_slices.h"
@@ -17,21 +18,19 @@
 int walk_init(struct walk *w, struct recording *rec)
 {
     *w = (struct walk){.rec = rec, .texts = {.plain = true}, .open_bytes_max = OPEN_BYTES_MAX};
-    w->losses = calloc(rec->count + 1u, sizeof *w->losses);
-    w->names = calloc(rec->count + 1u, sizeof *w->names);
+    w->losses = memory_new(rec->count + 1u, sizeof *w->losses);
+    w->names = memory_new(rec->count + 1u, sizeof *w->names);
     kernel_names_limit(&w->kernels, recording_bytes(rec));
     kernel_names_limit(&w->texts, recording_bytes(rec));
-    w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
-    w->first_ns = calloc(rec->count + 1u, sizeof *w->first_ns);
-    w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
-    w->recorded = calloc(rec->count + 1u, sizeof *w->recorded);
+    w->op_threads = memory_new(rec->thread_count + 1u, sizeof *w->op_threads);
+    w->first_ns = memory_new(rec->count + 1u, sizeof *w->first_ns);
+    w->last_ns = memory_new(rec->count + 1u, sizeof *w->last_ns);
+    w->recorded = memory_new(rec->count + 1u, sizeof *w->recorded);
     library_kinds_init(&w->kinds, &w->texts, recording_bytes(rec), rec->count);
-    int error = survey_init(&w->survey, rec);
-    if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads || !w->recorded)
-        return GPUPROF_NO_MEMORY;
+    survey_init(&w->survey, rec);
     for (uint32_t i = 0; i < rec->count; i++)
         w->losses[i] = rec->processes[i]->losses;
-    return error;
+    return 0;
 }
 
 void walk_release(struct walk *w)

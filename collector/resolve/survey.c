@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
@@ -290,10 +291,10 @@ int survey_init(struct survey *s, struct recording *rec)
     correlation_init(&s->calls, rec->count);
     spool_init(&s->nodes, sizeof(struct span_node));
     stack_table_init(&s->stacks, recording_bytes(rec));
-    s->processes = calloc(rec->count + 1u, sizeof *s->processes);
-    s->threads = calloc(rec->thread_count + 1u, sizeof *s->threads);
-    s->has_tensors = calloc(rec->count + 1u, sizeof *s->has_tensors);
-    return s->processes && s->threads && s->has_tensors ? 0 : GPUPROF_NO_MEMORY;
+    s->processes = memory_new(rec->count + 1u, sizeof *s->processes);
+    s->threads = memory_new(rec->thread_count + 1u, sizeof *s->threads);
+    s->has_tensors = memory_new(rec->count + 1u, sizeof *s->has_tensors);
+    return 0;
 }
 
 void survey_release(struct survey *s)
