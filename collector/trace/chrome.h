@@ -120,9 +120,15 @@ struct chrome_totals {
     uint64_t gpu_events;
     uint64_t flows;
     uint64_t samples;                     /* device readings in counters */
-    uint64_t sampled_ns;                  /* time of the last reading */
     uint64_t left_out[LEFT_OUT_KINDS];    /* slices left out */
     uint64_t left_out_ns[LEFT_OUT_KINDS]; /* and their total duration */
+};
+
+struct chrome_counters {
+    struct series **series; /* owned, with their elements */
+    uint32_t count;
+    unsigned shift;   /* a bucket has 1 << shift ns */
+    uint64_t from_ns; /* begin of the first bucket */
 };
 
 struct chrome_memory {
@@ -163,7 +169,7 @@ struct trace_writer {
     struct chrome_time time;
     struct chrome_totals totals;
     struct chrome_rows rows;
-    struct chrome_counters *counters; /* owned */
+    struct chrome_counters counters;
     struct chrome_memory memory;
     struct chrome_frames frames;
     char *arguments; /* where the arguments of the current slice begin */
@@ -350,7 +356,6 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s);
 void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l);
 
 void chrome_put_counters(struct trace_writer *w);
-void chrome_counters_init(struct trace_writer *w);
 void chrome_counters_release(struct trace_writer *w);
 
 /* ---- chrome_nested.c ---- */

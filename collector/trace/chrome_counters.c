@@ -24,7 +24,6 @@
 #define KEYS_MAX         4
 #define BUCKETS          512
 #define BUCKETS_MIN      16
-#define FIRST_SHIFT      10
 #define TIME_MAX         (1ull << 62) /* ns; later events are not counted */
 #define SERIES_MAX       8192
 #define EVENTS_A_COUNTER 10 /* a counter value takes a fifth of an event's text: about 2 % */
@@ -96,27 +95,11 @@ struct counted {
     struct series *read[COUNTERS][KEYS_MAX];   /* time with readings, for means of readings */
 };
 
-struct chrome_counters {
-    struct series **series; /* owned, with their elements */
-    uint32_t series_count;
-    unsigned shift;   /* a bucket has 1 << shift ns */
-    uint64_t from_ns; /* begin of the first bucket */
-};
-
-void chrome_counters_init(struct trace_writer *w)
-{
-    w->counters = memory_new(1, sizeof *w->counters);
-    w->counters->shift = FIRST_SHIFT;
-    w->counters->from_ns = w->time.from_ns;
-}
-
 void chrome_counters_release(struct trace_writer *w)
 {
-    struct chrome_counters *c = w->counters;
-    for (uint32_t i = 0; i < c->series_count; i++)
-        free(c->series[i]);
-    free(c->series);
-    free(c);
+    for (uint32_t i = 0; i < w->counters.count; i++)
+        free(w->counters.series[i]);
+    free(w->counters.series);
 }
 
 /* ---- series ---------------------------------------------------------------------------------- */
@@ -124,10 +107,10 @@ void chrome_counters_release(struct trace_writer *w)
 /* Returns NULL if there are too many. */
 static struct series *add_series(struct chrome_counters *c, bool is_level)
 {
-    if (c->series_count == SERIES_MAX)
+    if (c->count == SERIES_MAX)
         return NULL;
     struct series *s = memory_new(1, sizeof *s);
-    ARRAY_PUSH(c->series, c->series_count, &s);
+    ARRAY_PUSH(c->series, c->count, &s);
     s->is_level = is_level;
     for (uint32_t i = 0; is_level && i < BUCKETS; i++)
         s->parts[i] = NAN;
@@ -141,15 +124,15 @@ static struct series *series_of(struct trace_writer *w, struct counted *c, enum 
     const struct track_info *info = &infos[which];
     bool is_new = !c->series[which][0];
     for (unsigned i = 0; is_new && i < KEYS_MAX && info->keys[i]; i++) {
-        c->series[which][i] = add_series(w->counters, info->is_level);
-        c->read[which][i] = info->is_read ? add_series(w->counters, false) : NULL;
+        c->series[which][i] = add_series(&w->counters, info->is_level);
+        c->read[which][i] = info->is_read ? add_series(&w->counters, false) : NULL;
     }
     return c->series[which][key];
 }
 
 static void widen(struct chrome_counters *c)
 {
-    for (uint32_t k = 0; k < c->series_count; k++) {
+    for (uint32_t k = 0; k < c->count; k++) {
         struct series *s = c->series[k];
         float *parts = s->parts;
         for (uint32_t i = 0; i < BUCKETS / 2; i++)
@@ -180,7 +163,7 @@ static uint64_t since(const struct chrome_counters *c, uint64_t ns)
 static void span(struct trace_writer *w, struct counted *counted, enum counter which, unsigned key,
                  uint64_t begin_ns, uint64_t end_ns, double rate)
 {
-    struct chrome_counters *c = w->counters;
+    struct chrome_counters *c = &w->counters;
     struct series *s = counted ? series_of(w, counted, which, key) : NULL;
     struct series *read = s ? counted->read[which][key] : NULL;
     begin_ns = since(c, begin_ns);
@@ -210,7 +193,7 @@ static void hold(struct series *s, uint32_t end)
 static void instant(struct trace_writer *w, struct counted *counted, enum counter which,
                     unsigned key, uint64_t at_ns, double amount)
 {
-    struct chrome_counters *c = w->counters;
+    struct chrome_counters *c = &w->counters;
     struct series *s = counted ? series_of(w, counted, which, key) : NULL;
     bool is_before = at_ns < c->from_ns;
     at_ns = since(c, at_ns);
@@ -395,7 +378,7 @@ void chrome_count_device(struct trace_writer *w, const struct slice *s)
         return;
     memcpy(before.args, last->args, sizeof last->args);
     w->totals.samples++;
-    w->totals.sampled_ns = max_of(end_ns, w->totals.sampled_ns);
+    w->time.last_ns = max_of(end_ns, w->time.last_ns);
     count_sample(w, s, c, &before, begin_ns, end_ns);
 }
 
@@ -426,7 +409,7 @@ static void put_track(struct trace_writer *w, const struct trace_place *place, e
 {
     char texts[2][VALUES_BYTES] = {"", ""};
     const struct counted *c = place->counted;
-    const struct chrome_counters *all = w->counters;
+    const struct chrome_counters *all = &w->counters;
     const struct series *first = c->series[which][0];
     for (uint32_t i = 0; i <= buckets; i++) {
         uint64_t begin_ns = all->from_ns + ((uint64_t)i << all->shift), last_ns = w->time.last_ns;
@@ -454,18 +437,16 @@ static void put_track(struct trace_writer *w, const struct trace_place *place, e
 void chrome_put_counters(struct trace_writer *w)
 {
     const struct chrome_totals *t = &w->totals;
-    struct chrome_counters *c = w->counters;
-    if (!c->series_count || w->time.last_ns == UINT64_MAX)
+    struct chrome_counters *c = &w->counters;
+    if (!c->count || w->time.last_ns == UINT64_MAX)
         return;
-    w->time.last_ns = max_of(t->sampled_ns, w->time.last_ns);
     uint64_t events = t->calls + t->gpu_events + SAMPLE_WEIGHT * t->samples;
     uint32_t buckets = bucket_of(c, min_of(since(c, w->time.last_ns), TIME_MAX)) + 1;
-    while (buckets > BUCKETS_MIN &&
-           (uint64_t)buckets * c->series_count > events / EVENTS_A_COUNTER) {
+    while (buckets > BUCKETS_MIN && (uint64_t)buckets * c->count > events / EVENTS_A_COUNTER) {
         widen(c);
         buckets = (buckets + 1) / 2;
     }
-    for (uint32_t i = 0; i < c->series_count; i++)
+    for (uint32_t i = 0; i < c->count; i++)
         if (c->series[i]->is_level)
             hold(c->series[i], buckets);
     for (uint32_t i = 0; i < w->rows.place_count; i++)

@@ -17,7 +17,6 @@ _Static_assert(CHROME_EVENT_BYTES + 6 * KERNEL_NAME_BYTES_MAX < OUTPUT_BUFFER_BY
 struct gpu_slice {
     const struct slice *of;
     const struct record *record;
-    struct gpu_row *row;
     struct shown at;
     uint64_t device;
     uint64_t stream; /* GPU_STREAM_NONE: none */
@@ -54,16 +53,17 @@ static bool is_bound(const struct trace_writer *w, const struct slice *s)
 }
 
 /* Finds the row and the times in it. */
-static void chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s, enum row_kind kind,
-                             uint32_t lane)
+static const struct gpu_row *chrome_gpu_place(struct trace_writer *w, struct gpu_slice *s,
+                                              enum row_kind kind, uint32_t lane)
 {
     const struct event *e = &s->of->event;
     s->at.begin_ns = chrome_time(w, e->begin_ns);
     s->at.end_ns = chrome_time(w, e->end_ns);
-    s->row = chrome_place(w, e->process, kind, s->device, kind == ROW_STREAM ? s->stream : 0, lane,
-                          0, &s->at);
+    const struct gpu_row *row = chrome_place(w, e->process, kind, s->device,
+                                             kind == ROW_STREAM ? s->stream : 0, lane, 0, &s->at);
     chrome_reach(w, e->process, s->at.begin_ns, s->at.end_ns);
     w->totals.gpu_events++;
+    return row;
 }
 
 /* Writes {"ph":"X",... up to the first member of args. */
@@ -227,7 +227,7 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s)
     char title[GPU_TITLE_BYTES];
     s->device = record_arg(r, KERNEL_DEVICE);
     s->stream = record_arg(r, KERNEL_STREAM);
-    chrome_gpu_place(w, s, ROW_STREAM, FREE_LANE);
+    const struct gpu_row *row = chrome_gpu_place(w, s, ROW_STREAM, FREE_LANE);
     if (r->type == RECORD_KERNEL) {
         name = walk_kernel(w->walk, e->process, record_arg(r, KERNEL_NAME_INDEX));
         by = launched_by(w, s->of);
@@ -240,10 +240,9 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s)
         out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
     chrome_end_slice(w, out, 0);
     put_flow(w, s);
-    chrome_count_work(w, s->of, s->row->place);
-    projections_add(&w->rows.projections, s->row->place->process, s->row->place->device,
-                    s->row->stream, s->at.begin_ns, s->at.end_ns,
-                    s->of->is_called ? &s->of->call : NULL);
+    chrome_count_work(w, s->of, row->place);
+    projections_add(&w->rows.projections, row->place->process, row->place->device, row->stream,
+                    s->at.begin_ns, s->at.end_ns, s->of->is_called ? &s->of->call : NULL);
 }
 
 /* ---- synchronisations and overheads -----------------------------------------------------------

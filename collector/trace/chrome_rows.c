@@ -221,8 +221,7 @@ struct gpu_row *chrome_place(struct trace_writer *w, struct process *p, enum row
 {
     struct gpu_row *row = chrome_lane(w, p, kind, device, stream, lane, thread, at);
     trace_row_fit(&row->row, &at->begin_ns, &at->end_ns);
-    if (at->end_ns > row->end_ns)
-        row->end_ns = at->end_ns;
+    row->end_ns = max_of(row->end_ns, at->end_ns);
     at->row = &row->row;
     return row;
 }
@@ -312,8 +311,7 @@ static void push(struct trace_row *row, struct open_slice slice)
 /* Closes slices that ended by then. Returns a begin that differs from their ends. */
 static uint64_t pop_until(struct trace_row *row, uint64_t begin_ns)
 {
-    if (begin_ns < row->begin_ns)
-        begin_ns = row->begin_ns;
+    begin_ns = max_of(begin_ns, row->begin_ns);
     for (; row->depth && row->open[row->depth - 1].end_ns <= begin_ns; row->depth--)
         begin_ns += row->open[row->depth - 1].end_ns == begin_ns;
     return begin_ns;
@@ -325,16 +323,11 @@ void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
     *begin_ns = pop_until(row, *begin_ns);
     for (; row->depth && *end_ns > row->open[row->depth - 1].end_ns; row->depth--)
         *begin_ns = row->open[row->depth - 1].end_ns + 1;
-    if (*end_ns < *begin_ns)
-        *end_ns = *begin_ns;
     /* The original end decides what is inside, even if an earlier one is shown. */
-    uint64_t own_end_ns = *end_ns;
-    if (*end_ns > limit_of(row))
-        *end_ns = limit_of(row);
-    if (*begin_ns > *end_ns)
-        *begin_ns = *end_ns > row->begin_ns ? *end_ns : row->begin_ns;
-    if (*end_ns < *begin_ns)
-        *end_ns = *begin_ns;
+    uint64_t own_end_ns = max_of(*begin_ns, *end_ns);
+    *end_ns = min_of(own_end_ns, limit_of(row));
+    *begin_ns = min_of(*begin_ns, max_of(*end_ns, row->begin_ns));
+    *end_ns = max_of(*end_ns, *begin_ns);
     push(row, (struct open_slice){own_end_ns, before_ns(*end_ns), 0, 0});
     row->begin_ns = *begin_ns;
 }
@@ -375,15 +368,13 @@ bool trace_row_close(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns
             drop(row, at - 1);
             return false;
         }
-        if (row->open[i].inner_ns + 1 >= shown_ns)
-            shown_ns = row->open[i].inner_ns + 2;
+        shown_ns = max_of(shown_ns, row->open[i].inner_ns + 2);
     }
-    if (shown_ns < row->begin_ns)
-        shown_ns = row->begin_ns;
-    if (at > 1 && shown_ns > row->open[at - 2].inner_ns)
-        shown_ns = row->open[at - 2].inner_ns;
+    shown_ns = max_of(shown_ns, row->begin_ns);
+    if (at > 1)
+        shown_ns = min_of(shown_ns, row->open[at - 2].inner_ns);
     *begin_ns = row->open[at - 1].begin_ns;
-    *end_ns = shown_ns > *begin_ns ? shown_ns : *begin_ns;
+    *end_ns = max_of(shown_ns, *begin_ns);
     row->open[at - 1] = (struct open_slice){shown_ns, before_ns(shown_ns), 0, 0};
     row->depth = at;
     return true;

@@ -448,7 +448,8 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     ledger_init(&w->memory.ledger, walk,
                 &(struct ledger_user){
                     .context = w, .change = chrome_memory_change, .owner = chrome_memory_owner});
-    chrome_counters_init(w);
+    /* Buckets have 1 us at first. */
+    w->counters = (struct chrome_counters){.shift = 10, .from_ns = w->time.from_ns};
     for (uint32_t i = 0; i < shown->count; i++)
         shown->spans[i].begin_ns = UINT64_MAX;
     chrome_head(w);

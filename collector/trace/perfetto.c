@@ -123,16 +123,21 @@ enum member { PH, CAT, NAME, PID, TID, TS, DUR, ID, SCOPE, BIND_ID, FLOW_OUT_OF,
 /* Members after `args` are only for Chrome's viewers. */
 static void read_members(struct json_piece event, struct json_piece *members)
 {
-    static const char *const keys[MEMBERS] = {"\"ph\"",  "\"cat\"",     "\"name\"",     "\"pid\"",
-                                              "\"tid\"", "\"ts\"",      "\"dur\"",      "\"id\"",
-                                              "\"s\"",   "\"bind_id\"", "\"flow_out\"", "\"args\""};
-    const char *at = event.at + 1;
+    static const char *const keys[ARGS] = {"\"ph\"",  "\"cat\"",     "\"name\"",    "\"pid\"",
+                                           "\"tid\"", "\"ts\"",      "\"dur\"",     "\"id\"",
+                                           "\"s\"",   "\"bind_id\"", "\"flow_out\""};
+    static const char args[] = ",\"args\":";
+    const char *at = event.at + 1, *end = event.at + event.length;
     struct json_piece key, value;
     memset(members, 0, MEMBERS * sizeof *members);
-    while (!members[ARGS].length && json_next(&at, event.at + event.length, &key, &value))
-        for (unsigned i = 0; i < MEMBERS; i++)
-            if (strncmp(key.at, keys[i], key.length) == 0)
+    while (!members[ARGS].length && json_next(&at, end, &key, &value)) {
+        for (unsigned i = 0; i < ARGS; i++)
+            if (key.at[1] == keys[i][1] && strncmp(key.at, keys[i], key.length) == 0)
                 members[i] = value;
+        if ((size_t)(end - at) > sizeof args && memcmp(at, args, sizeof args - 1) == 0)
+            members[ARGS] =
+                (struct json_piece){at + sizeof args - 1, (size_t)(end - at) - sizeof args + 1};
+    }
 }
 
 /* Begins an event for a slice, instant or arrow end; arguments follow. */
