@@ -5,7 +5,6 @@
  */
 #include "doctor/checks.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -236,10 +235,7 @@ bool check_os(const struct target *p, struct check_result *f)
 
 void program_python_version(const char *name, unsigned *minor)
 {
-    const char *number = strncmp(name, "lib", 3) == 0 ? name + 3 : name;
-    if (strncmp(number, "python3.", 8) != 0 || !isdigit((unsigned char)number[8]))
-        return;
-    *minor = (unsigned)strtoul(number + 8, NULL, 10);
+    sscanf(name + (strncmp(name, "lib", 3) == 0 ? 3 : 0), "python3.%u", minor);
 }
 
 /* Whether the file contains both texts. */

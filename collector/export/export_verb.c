@@ -73,8 +73,6 @@ static int export_verb_end(void *context)
 
 #define LANE_BYTES (256u << 10) /* read at a time */
 
-/* Kinds of slices after the last event, in order of their largest times. */
-
 struct row_place {
     uint64_t ns;
     uint64_t process;

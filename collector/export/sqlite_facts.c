@@ -58,6 +58,7 @@ static const struct enumerator {
     {put_EVENT_TYPES, NSYS_NVTX_DOMAIN, "NvtxDomainCreate", "NvtxDomainCreate"},
     {put_EVENT_CLASSES, NSYS_RUNTIME, "TRACE_PROCESS_EVENT_CUDA_RUNTIME", "CUDA runtime"},
     {put_EVENT_CLASSES, NSYS_DRIVER, "TRACE_PROCESS_EVENT_CUDA_DRIVER", "CUDA driver"},
+    {put_EVENT_CLASSES, NSYS_OS, "TRACE_PROCESS_EVENT_OS_RUNTIME", "OS runtime"},
 };
 
 /* ---- processes and threads ------------------------------------------------------------------- */
@@ -211,7 +212,7 @@ static void put_sums_row(struct export_writer *w, const struct table *t, uint32_
 
 static void put_sums(struct export_writer *w, struct sums *s)
 {
-    if (!s->info || (!sums_has_consumer(s) && !sums_is_of_rows(s->info) && !s->owner))
+    if (!s->info || !*s->info->table.name) /* sums that are not shown */
         return;
     struct table t = {.info = &s->info->table, .source = s};
     sqlite_facts_make_table(w, t.info);

@@ -125,7 +125,6 @@ struct export_writer {
     bool has_tree;
     struct key_map chains; /* nodes whose frames are written */
     uint64_t sample_count; /* rows of COMPOSITE_EVENTS */
-    bool has_os;           /* OSRT_API has a row */
 };
 
 static inline void sqlite_insert(struct export_writer *w, enum sql_table table,

@@ -193,9 +193,6 @@ static void take_os_call(struct export_writer *w, const struct slice *s)
     char text[OS_TEXT_BYTES];
     const char *name = host_os_name(&s->event, text);
     struct sql_value file = {0};
-    if (!w->has_os)
-        put_EVENT_CLASSES(w, NSYS_OS, "TRACE_PROCESS_EVENT_OS_RUNTIME", "OS runtime");
-    w->has_os = true;
     struct sql_value id = sqlite_text(w, name, strlen(name));
     if (r->byte_count)
         file = sqlite_text(w, (const char *)r->bytes, r->byte_count);

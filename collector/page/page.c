@@ -28,7 +28,7 @@ static ssize_t filter(void *cookie, const char *bytes, size_t length)
     return ferror(d->out) ? 0 : (ssize_t)length;
 }
 
-static void put_cut(const char *text, FILE *out)
+void page_put_text(const char *text, FILE *out)
 {
     size_t length = text ? strlen(text) : 0;
     char *cut = length > PAGE_TEXT_BYTES ? text_cut(text, length, PAGE_TEXT_BYTES) : NULL;
@@ -40,14 +40,14 @@ void page_printf(struct page_data *d, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    json_vprintf(d->stream, put_cut, format, list);
+    json_vprintf(d->stream, page_put_text, format, list);
     va_end(list);
 }
 
 void page_put_owned(struct page_data *d, const char *before, char *text)
 {
     fputs(before, d->stream);
-    put_cut(text, d->stream);
+    page_put_text(text, d->stream);
     free(text);
 }
 

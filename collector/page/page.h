@@ -41,7 +41,8 @@ struct page_data {
     int error; /* of a section's writer; 0: none */
 };
 
-/* Writes JSON like json_printf, with texts cut to PAGE_TEXT_BYTES. */
+/* Write JSON like json_printf, with texts cut to PAGE_TEXT_BYTES. */
+void page_put_text(const char *text, FILE *stream);
 void page_printf(struct page_data *d, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -233,24 +233,19 @@ function blank(table, count, mean, isUnknown = () => true) {
 
 /* ---- the tip ---- */
 
-const tip = () => document.getElementById("tip");
-
-function showTip(event, text) {
-  const box = tip();
-  box.hidden = !text;
-  if (!text) return;
-  box.textContent = text;
-  const x = Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8);
-  const above = event.clientY + 18 + box.offsetHeight > innerHeight;
-  box.style.left = Math.max(8, x) + "px";
-  box.style.top = (above ? event.clientY - box.offsetHeight - 12 : event.clientY + 18) + "px";
-}
-
 /* Shows a tip: `text` returns it for a pointer's event, or "". */
 function tipped(node, text) {
-  node.addEventListener("pointermove", (event) => showTip(event, text(event)));
+  const box = document.getElementById("tip");
+  node.addEventListener("pointermove", (event) => {
+    box.textContent = text(event);
+    box.hidden = !box.textContent;
+    const x = Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8);
+    const isAbove = event.clientY + 18 + box.offsetHeight > innerHeight;
+    box.style.left = Math.max(8, x) + "px";
+    box.style.top = event.clientY + (isAbove ? -box.offsetHeight - 12 : 18) + "px";
+  });
   node.addEventListener("pointerleave", () => {
-    tip().hidden = true;
+    box.hidden = true;
   });
   return node;
 }

@@ -136,22 +136,6 @@ static void put_columns(const struct table_info *info, struct page_data *d)
     }
 }
 
-static void put_cell(enum column_type type, const struct cell *cell, struct page_data *d)
-{
-    if (cell->kind == CELL_REAL)
-        fprintf(d->stream, "%.6g", cell->real);
-    else if (cell->kind == CELL_TEXT && (type == COLUMN_JSON || type == COLUMN_LIST))
-        fputs(cell->text, d->stream);
-    else if (cell->kind == CELL_TEXT)
-        page_printf(d, "%s", cell->text);
-    else if (cell->kind == CELL_NUMBER && type == COLUMN_NUMBER) /* may be negative */
-        fprintf(d->stream, "%lld", (long long)cell->number);
-    else if (cell->kind == CELL_NUMBER)
-        fprintf(d->stream, "%llu", (unsigned long long)cell->number);
-    else
-        fputs("null", d->stream);
-}
-
 static void put_row(const struct table_info *info, const struct cell *cells, struct page_data *d)
 {
     const char *separator = "[";
@@ -159,7 +143,7 @@ static void put_row(const struct table_info *info, const struct cell *cells, str
         if (!info->columns[i].key)
             continue;
         fputs(separator, d->stream);
-        put_cell(info->columns[i].type, &cells[i], d);
+        cell_print_json(&info->columns[i], &cells[i], page_put_text, d->stream);
         separator = ",";
     }
     fputc(']', d->stream);

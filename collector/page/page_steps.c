@@ -144,19 +144,8 @@ static void put_names(const struct page_steps *s, enum page_name_kind kind, stru
         page_printf(d, i ? ", %s" : "%s", s->names[kind][i]->shown);
 }
 
-static void page_steps_put_numbers(const struct step *list, uint32_t from, uint32_t to, FILE *out)
-{
-    bool is_series = true;
-    for (uint32_t i = from; i < to; i++)
-        is_series &= list[i].number == list[from].number + (i - from);
-    fprintf(out, "[%" PRIu64, list[from].number);
-    for (uint32_t i = from + 1; !is_series && i < to; i++)
-        fprintf(out, ",%" PRIu64, list[i].number);
-    fputc(']', out);
-}
-
-/* Writes the processes: [index, place of the median step or -1, first number or all, durations
- * (negative: partial steps), waits for other ranks]. Returns the number left out. */
+/* Writes the processes: [index, place of the median step or -1, steps]; a step: [number, duration
+ * (negative: a partial step), wait for other ranks]. Returns the number left out. */
 static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
 {
     const struct steps *steps = &s->report->steps;
@@ -171,16 +160,12 @@ static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
             left_out++;
             continue;
         }
-        fprintf(d->stream, "%s\n[%u, %d, ", separator, p,
+        fprintf(d->stream, "%s\n[%u, %d, [", separator, p,
                 s->medians[p] ? (int)(s->medians[p] - 1 - from) : -1);
-        page_steps_put_numbers(steps->list, from, to, d->stream);
-        fputs(", [", d->stream);
-        for (uint32_t i = from; i < to; i++)
-            fprintf(d->stream, "%s%s%" PRIu64, i > from ? "," : "",
-                    steps->list[i].is_partial ? "-" : "", step_ns(&steps->list[i]));
-        fputs("], [", d->stream);
-        for (uint32_t i = from; i < to; i++)
-            fprintf(d->stream, "%s%" PRIu64, i > from ? "," : "", steps->list[i].all_awaited_ns);
+        for (const struct step *step = steps->list + from; step < steps->list + to; step++)
+            fprintf(d->stream, "%s[%" PRIu64 ",%s%" PRIu64 ",%" PRIu64 "]",
+                    step > steps->list + from ? "," : "", step->number, step->is_partial ? "-" : "",
+                    step_ns(step), step->all_awaited_ns);
         fputs("]]", d->stream);
         separator = ",";
     }

@@ -48,28 +48,19 @@ static struct page_device *page_use_device_of(struct page_use *u, const struct p
     return device;
 }
 
-/* Adds the time from `from_ns` to `to_ns` to the spans. */
-static void spread(struct page_use *u, uint64_t *ns, uint64_t from_ns, uint64_t to_ns)
-{
-    for (uint64_t place, end_ns; from_ns < to_ns; from_ns = end_ns) {
-        place = (from_ns - u->begin_ns) / u->bucket_ns;
-        end_ns = min_of(u->begin_ns + (place + 1) * u->bucket_ns, to_ns);
-        if (place >= u->spans)
-            return;
-        ns[place] += end_ns - from_ns;
-    }
-}
-
-/* Counts the time until `to_ns`; nothing has begun since device->at_ns. */
+/* Adds the time until `to_ns` to the spans; nothing has begun since device->at_ns. */
 static void page_use_pass_time(struct page_use *u, struct page_device *device, uint64_t to_ns)
 {
     while (device->at_ns < to_ns) {
+        uint64_t span = (device->at_ns - u->begin_ns) / u->bucket_ns, end_ns = to_ns;
         unsigned kind = 0;
         while (kind < USE_KINDS && device->until_ns[kind] <= device->at_ns)
             kind++;
-        uint64_t end_ns = kind < USE_KINDS ? min_of(device->until_ns[kind], to_ns) : to_ns;
-        if (kind < USE_KINDS)
-            spread(u, device->ns[kind], device->at_ns, end_ns);
+        if (kind < USE_KINDS && span < u->spans) {
+            end_ns = min_of(end_ns, device->until_ns[kind]);
+            end_ns = min_of(end_ns, u->begin_ns + (span + 1) * u->bucket_ns);
+            device->ns[kind][span] += end_ns - device->at_ns;
+        }
         device->at_ns = end_ns;
     }
 }

@@ -10,13 +10,13 @@ const steps = {
 };
 
 function prepareSteps(raw) {
-  steps.series = raw.processes.map(([process, median, numbers, durations, waits]) => ({
+  steps.series = raw.processes.map(([process, median, list]) => ({
     process,
     median,
-    durations,
+    durations: list.map(([, ns]) => ns),
     /* Duration without waits for other ranks; 0: not complete. */
-    own: (i) => Math.max(0, durations[i] - waits[i]),
-    number: (i) => numbers.length > 1 ? numbers[i] : numbers[0] + i,
+    own: (i) => Math.max(0, list[i][1] - list[i][2]),
+    number: (i) => list[i][0],
     details: new Map()
   }));
   const byProcess = new Map(steps.series.map((series) => [series.process, series]));
@@ -38,19 +38,12 @@ function columnsOf({durations}) {
   return {columns, width};
 }
 
-/* Returns a round number of at least `value`. */
-function ceiling(value) {
-  const power = 10 ** Math.floor(Math.log10(value || 1));
-  return [1, 1.5, 2, 3, 4, 5, 7.5, 10].map((x) => x * power).find((x) => x >= value * .999) ||
-    value;
-}
-
 function drawSeries(series, chosen, choose) {
   const W = 1000, H = 180, {columns, width} = columnsOf(series), {durations, details} = series;
   const sorted = rising(columns.map((i) => Math.abs(durations[i])));
   /* The bar of an outlier is cut, so that the others stay visible. */
   const usual = sorted[Math.floor(.98 * (sorted.length - 1))] * 1.6;
-  const top = ceiling(Math.min(sorted[sorted.length - 1], usual)), slot = W / columns.length;
+  const top = Math.min(sorted[sorted.length - 1], usual) || 1, slot = W / columns.length;
   const y = (ns) => H * (1 - Math.min(1, ns / top)), wide = Math.max(.5, slot - (slot > 5 ? 1 : 0));
   const bars = columns.flatMap((step, k) => {
     const detail = details.get(step), ns = Math.abs(durations[step]);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json_text.h"
 #include "base/options.h"
 #include "output/output.h"
 
@@ -334,6 +335,9 @@ void table_end(struct table *t);
  * none. Always call cells_release on the cells. */
 bool table_row(const struct table *t, uint32_t place, struct cell cells[static TABLE_COLUMNS_MAX]);
 void cells_release(struct cell cells[static TABLE_COLUMNS_MAX]);
+
+/* Prints the value of a cell as JSON, and a text by `put`. */
+void cell_print_json(const struct column *c, const struct cell *cell, json_put_fn *put, FILE *out);
 
 /* Print a begun table, or nothing if it is missing and was not named. JSON is a member with a comma
  * before it, and one about rows left out, if any. */

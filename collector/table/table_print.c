@@ -265,6 +265,23 @@ static void print_number(enum column_type type, const struct cell *cell, FILE *o
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
+void cell_print_json(const struct column *c, const struct cell *cell, json_put_fn *put, FILE *out)
+{
+    if (cell->kind == CELL_TEXT && is_json(c->type))
+        fputs(cell->text, out);
+    else if (cell->kind == CELL_TEXT)
+        put(cell->text, out);
+    else if (cell->kind > CELL_NULL)
+        print_number(c->type, cell, out);
+    else
+        fputs("null", out);
+}
+
+static void put_text(const char *text, FILE *out)
+{
+    json_printf(out, "%s", text);
+}
+
 static void print_json_row(const struct table *t, const struct cell *cells, uint32_t before,
                            FILE *out)
 {
@@ -276,14 +293,7 @@ static void print_json_row(const struct table *t, const struct cell *cells, uint
             continue;
         fprintf(out, "%s\"%s\": ", separator, c->key);
         separator = ", ";
-        if (cells[i].kind == CELL_TEXT && is_json(c->type))
-            fputs(cells[i].text, out);
-        else if (cells[i].kind == CELL_TEXT)
-            json_printf(out, "%s", cells[i].text);
-        else if (cells[i].kind == CELL_NULL)
-            fputs("null", out);
-        else
-            print_number(c->type, &cells[i], out);
+        cell_print_json(c, &cells[i], put_text, out);
     }
     fputc('}', out);
 }

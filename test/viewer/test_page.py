@@ -246,7 +246,7 @@ def test_devices_by_rank_and_steps_beyond(chromium, run_verb, make_stacks, tmp_p
     page = Page(chromium, tmp_path / "page.html")
     data = data_of_page(page)
     assert [device[0] for device in data["use"]["devices"]] == [0, 1]
-    assert sum(len(series[3]) for series in data["steps"]["processes"]) < count
+    assert sum(len(series[2]) for series in data["steps"]["processes"]) < count
     assert "later steps did not fit" in page.text("#steps .lead")
     page.check_quiet()
 
@@ -346,7 +346,7 @@ def test_a_step_says_for_whom_it_waited(chromium, run_verb, make_gpu, tmp_path):
     assert "it waited for no other rank; 3 ranks waited for it, up to 20.0 ms" in page.text("#step")
     assert rows_of(data_of_page(page), "phases")  # all of which are 0
     assert page.run("document.getElementById('table-phases')") is None
-    assert page.texts("#steps-chart + .tools span") == ["step 0", "full height 30.0 ms", "step 11"]
+    assert page.texts("#steps-chart + .tools span") == ["step 0", "full height 29.0 ms", "step 11"]
     assert page.text("#steps-chart ~ .legend").startswith("not whole")  # the last one
     map_label = "document.querySelector('#ranks .pick').ariaLabel"
     assert page.run(map_label).endswith("rank 1, step 2: 29.0 ms")
