@@ -23,11 +23,6 @@ static void put_kept(struct export_writer *w, enum event_column column,
         event_json(w, column, text->json, text->json_bytes);
 }
 
-static const struct kernel_name *kind_text(struct export_writer *w, uint32_t kind)
-{
-    return library_kind_text(&w->walk->kinds, kind);
-}
-
 static void add_state(struct export_writer *w, bool is_so, const char *word)
 {
     size_t used = strlen(w->state);
@@ -171,7 +166,7 @@ static void event_row_put_around(struct export_writer *w, const struct slice *s)
     const struct host_span *library = walk_library(s);
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);
     put_kept(w, EVENT_OPERATOR, op ? op->text : NULL);
-    put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
+    put_kept(w, EVENT_LIBRARY, library ? library_kind_text(&w->walk->kinds, library->kind) : NULL);
 }
 
 /* Writes the launching call: its thread, its step, and what was open around it. */
@@ -187,7 +182,7 @@ static void put_call(struct export_writer *w, const struct slice *s)
     const struct span_node *op = survey_op(survey, call);
     put_kept(w, EVENT_OPERATOR, op ? op->text : NULL);
     const struct span_node *library = survey_innermost(survey, call, SPAN_LIBRARY);
-    put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
+    put_kept(w, EVENT_LIBRARY, library ? library_kind_text(&w->walk->kinds, library->kind) : NULL);
 }
 
 /* ---- calls and work -------------------------------------------------------------------------- */
@@ -347,7 +342,7 @@ static void event_row_take_library(struct export_writer *w, const struct slice *
     event_number(w, EVENT_CALLS, 1);
     if (s->change == SPAN_CLOSED)
         put_result(w, call->function, call->result);
-    put_kept_arg(w, "shape", kind_text(w, call->kind));
+    put_kept_arg(w, "shape", library_kind_text(&w->walk->kinds, call->kind));
     put_function_args(w, s, call->function, call->args, call->arg_count);
 }
 
