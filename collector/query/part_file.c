@@ -144,21 +144,20 @@ static uint64_t values_at(const struct part *p)
     return p->file_at + HEADER_BYTES + p->span_bytes;
 }
 
-int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
+void part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
 {
     uint8_t chunks[SPAN_CHUNKS * BYTE_CHUNK_BYTES];
     struct byte_place place = byte_stream_begin(&s->bytes);
-    int error = 0;
     part_number(p, &(uint64_t){s->count});
     part_number(p, &(uint64_t){s->bytes.length});
-    while (error == 0 && place.left) {
+    while (place.left) {
         size_t bytes = 0;
         for (unsigned i = 0; i < SPAN_CHUNKS && place.left; i++)
             bytes += byte_stream_next(b, &place, chunks + bytes);
-        error = file_write_at(p->fd, values_at(p), chunks, bytes);
+        if (file_write_at(p->fd, values_at(p), chunks, bytes) < 0)
+            file_unnamed_failed();
         p->span_bytes += bytes;
     }
-    return error;
 }
 
 void part_get_spans(struct part *p, struct stored_spans *spans)

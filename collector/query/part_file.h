@@ -160,9 +160,8 @@ void part_bytes(struct part *p, const uint8_t **data, uint32_t *length);
 /* Reading adds to *h; new rows count against *rows_left. */
 void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left);
 
-/* Writes a stream of spans (span_stream.h). Returns 0 or an error of the spool or the part's
- * file. */
-int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s);
+/* Writes a stream of spans (span_stream.h) to the part's file, which is a temporary one. */
+void part_put_spans(struct part *p, struct spool *b, const struct span_stream *s);
 
 /* Sets where the next stream's spans lie in the file, and their number. */
 void part_get_spans(struct part *p, struct stored_spans *spans);

@@ -72,7 +72,7 @@ static const struct part_field sequence_fields[] = {
 
 /* ---- devices; they come before everything that refers to one --------------------------------- */
 
-static int idle_part_put_devices(struct report *r, struct part *p)
+static void idle_part_put_devices(struct report *r, struct part *p)
 {
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++) {
         struct carried_device row = {.device = r->idle->devices[i]};
@@ -83,10 +83,9 @@ static int idle_part_put_devices(struct report *r, struct part *p)
         part_put_row(p, device_fields, &row);
     }
     part_put_end(p);
-    return 0;
 }
 
-static int add_devices(struct combination *c, struct part *p)
+static void add_devices(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
     struct carried_device row = {0};
@@ -96,7 +95,7 @@ static int add_devices(struct combination *c, struct part *p)
                          device->idle_ns > device->end_ns - device->begin_ns ||
                          device->causes[IDLE_START_UP] > device->idle_ns;
         if (p->has_failed)
-            return 0;
+            return;
         ARRAY_PUSH(p->devices, p->device_count, NULL);
         ARRAY_PUSH(d->devices, d->device_count, device);
         row.known.process = device->process->index;
@@ -104,7 +103,6 @@ static int add_devices(struct combination *c, struct part *p)
         if (row.known.name[0] || row.known.uuid_high || row.known.uuid_low)
             survey_add_device(&d->walk->survey, &row.known);
     }
-    return 0;
 }
 
 /* Orders devices as one walk meets them: by process, then by their first work. */
@@ -144,13 +142,13 @@ const struct part_section device_part = {idle_part_put_devices, add_devices, ord
 
 /* ---- idle time, and which kernels met -------------------------------------------------------- */
 
-static int idle_part_put(struct report *r, struct part *p)
+static void idle_part_put(struct report *r, struct part *p)
 {
     struct idle *d = r->idle;
     for (unsigned i = 0; !d && i < 4; i++)
         part_put_end(p);
     if (!d)
-        return 0;
+        return;
     const struct arrivals *a = &d->arrivals;
     for (uint32_t i = 0; i < a->kind_count; i++)
         part_put_text(p, a->kinds[i]);
@@ -163,15 +161,13 @@ static int idle_part_put(struct report *r, struct part *p)
         part_put_row(p, row_fields, &d->rows.list[i]);
     part_put_end(p);
     struct idle_ranks *ranks = &d->ranks;
-    int error = 0;
-    for (uint32_t i = 0; i < ranks->count && error == 0; i++) {
+    for (uint32_t i = 0; i < ranks->count; i++) {
         part_put_row(p, sequence_fields, &ranks->list[i]);
-        error = part_put_spans(p, &ranks->spool, &ranks->list[i].kernels.spans);
+        part_put_spans(p, &ranks->spool, &ranks->list[i].kernels.spans);
     }
     part_put_end(p);
-    for (uint32_t i = 0; i < d->device_count && error == 0; i++)
-        error = part_put_spans(p, &ranks->spool, &d->tracks[i].alone.spans);
-    return error;
+    for (uint32_t i = 0; i < d->device_count; i++)
+        part_put_spans(p, &ranks->spool, &d->tracks[i].alone.spans);
 }
 
 static void add_kinds(struct part *p, struct arrivals *to, struct rank_numbers *n)
@@ -245,7 +241,7 @@ static void add_sequences(struct part *p, struct idle_ranks *ranks, struct rank_
     }
 }
 
-static int idle_part_add(struct combination *c, struct part *p)
+static void idle_part_add(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
     struct rank_numbers *n = &c->numbers[p->index];
@@ -255,7 +251,6 @@ static int idle_part_add(struct combination *c, struct part *p)
     add_sequences(p, &d->ranks, n);
     for (uint32_t i = 0; i < p->device_count && !p->has_failed; i++)
         d->tracks[p->devices[i]].alone = get_spans(p, n);
-    return 0;
 }
 
 static int idle_part_end(struct combination *c)
@@ -284,7 +279,7 @@ static const struct part_field evidence_fields[] = {
     PART_SPAN(struct evidence, is.count, is.at_ns),
     {0}};
 
-static int finding_part_put(struct report *r, struct part *p)
+static void finding_part_put(struct report *r, struct part *p)
 {
     const struct findings *f = r->findings;
     const struct evidences *work = &f->work;
@@ -296,10 +291,9 @@ static int finding_part_put(struct report *r, struct part *p)
         if (evidence_is_reported(work, &work->list[i]))
             part_put_row(p, evidence_fields, &work->list[i]);
     part_put_end(p);
-    return 0;
 }
 
-static int finding_part_add(struct combination *c, struct part *p)
+static void finding_part_add(struct combination *c, struct part *p)
 {
     struct evidences *work = &c->report.findings->work;
     struct finding_charges charged;
@@ -313,7 +307,6 @@ static int finding_part_add(struct combination *c, struct part *p)
         ARRAY_PUSH(work->list, work->count, &row);
     free(row.is.name);
     free(row.is.where);
-    return 0;
 }
 
 static int finding_part_end(struct combination *c)

@@ -75,7 +75,7 @@ static const struct part_field recording_fields[] = {
     PART(struct recording, unread_files, .join = PART_ADD),
     {0}};
 
-static int put_whole(struct report *r, struct part *p)
+static void put_whole(struct report *r, struct part *p)
 {
     r->missing = find_missing(r);
     part_fields(p, whole_fields, r);
@@ -83,10 +83,9 @@ static int put_whole(struct report *r, struct part *p)
     part_flag(p, &(bool){!r->histogram_rows});
     analyses_put(r->sums, p);
     p->has_more |= (r->ops && r->ops->has_more) || (r->libraries && r->libraries->has_more);
-    return 0;
 }
 
-static int add_whole(struct combination *c, struct part *p)
+static void add_whole(struct combination *c, struct part *p)
 {
     bool has_few_times = false;
     part_fields(p, whole_fields, &c->report);
@@ -95,7 +94,6 @@ static int add_whole(struct combination *c, struct part *p)
     c->has_few_times |= has_few_times;
     p->has_failed |= c->report.wall_end_ns < c->report.wall_begin_ns;
     analyses_add(c->report.sums, p);
-    return 0;
 }
 
 static int end_whole(struct combination *c)
@@ -182,7 +180,7 @@ static void carry_process(struct part *p, struct process *process,
     part_fields(p, reported_fields, reported);
 }
 
-static int process_part_put(struct report *r, struct part *p)
+static void process_part_put(struct report *r, struct part *p)
 {
     uint32_t count = r->rec->count;
     part_rows(p, &count, process_fields);
@@ -197,10 +195,9 @@ static int process_part_put(struct report *r, struct part *p)
         }
         carry_process(p, process, &reported);
     }
-    return 0;
 }
 
-static int process_part_add(struct combination *c, struct part *p)
+static void process_part_add(struct combination *c, struct part *p)
 {
     struct recording *rec = &c->rec;
     part_rows(p, &p->process_count, process_fields);
@@ -219,7 +216,6 @@ static int process_part_add(struct combination *c, struct part *p)
         if (!p->has_failed)
             clock_map_init(&process->clock, &process->header);
     }
-    return 0;
 }
 
 /* ---- the program's steps ----------------------------------------------------------------------
@@ -234,7 +230,7 @@ static const struct part_field step_fields[] = {
     PART(struct step, process), PART(struct step, begin_ns),   PART(struct step, end_ns),
     PART(struct step, number),  PART(struct step, is_partial), {0}};
 
-static int step_part_put(struct report *r, struct part *p)
+static void step_part_put(struct report *r, struct part *p)
 {
     struct steps nothing = {.kind = STEPS_NONE};
     struct steps *s = r->marks ? r->marks : &nothing;
@@ -242,10 +238,9 @@ static int step_part_put(struct report *r, struct part *p)
     for (uint32_t i = 0; i < s->count; i++)
         part_put_row(p, step_fields, &s->list[i]);
     part_put_end(p);
-    return 0;
 }
 
-static int step_part_add(struct combination *c, struct part *p)
+static void step_part_add(struct combination *c, struct part *p)
 {
     struct steps *s = c->report.marks, whole = {0};
     part_fields(p, steps_fields, &whole);
@@ -260,7 +255,6 @@ static int step_part_add(struct combination *c, struct part *p)
         if (whole.kind <= s->kind)
             ARRAY_PUSH(s->list, s->count, &row);
     }
-    return 0;
 }
 
 static int step_part_compare(const void *left, const void *right)
@@ -348,17 +342,16 @@ static int start_report(struct combination *c)
 
 /* ---- sections -------------------------------------------------------------------------------- */
 
-static int put_more(struct report *r, struct part *p)
+static void put_more(struct report *r, struct part *p)
 {
     const struct recording *rec = r->rec;
     part_flag(p, &p->has_more);
     for (size_t at = 0; at < rec->looked_at_bytes; at += strlen(rec->looked_at + at) + 1)
         part_put_text(p, rec->looked_at + at);
     part_put_end(p);
-    return 0;
 }
 
-static int add_more(struct combination *c, struct part *p)
+static void add_more(struct combination *c, struct part *p)
 {
     bool has_more = false;
     const char *file;
@@ -367,7 +360,6 @@ static int add_more(struct combination *c, struct part *p)
     while (part_get_text(p, &file))
         if (file)
             recording_note_file(&c->rec, file);
-    return 0;
 }
 
 static const struct part_section process_part = {process_part_put, process_part_add, start_report};
@@ -380,10 +372,9 @@ static const struct part_section *const sections[] = {
 
 int part_report_put(struct report *r, struct part *p)
 {
-    int error = 0;
-    for (unsigned i = 0; i < SECTIONS && error == 0; i++)
-        error = sections[i]->put(r, p);
-    return error == 0 && p->has_failed ? GPUPROF_LIMIT : error;
+    for (unsigned i = 0; i < SECTIONS; i++)
+        sections[i]->put(r, p);
+    return p->has_failed ? GPUPROF_LIMIT : 0;
 }
 
 static enum exit_code damaged(const struct combination *c, const struct part *p)
@@ -395,14 +386,12 @@ static enum exit_code part_report_add_up(struct combination *c)
 {
     int error = 0;
     for (unsigned s = 0; s < SECTIONS && error == 0; s++) {
-        for (uint32_t i = 0; i < c->part_count && error == 0; i++) {
-            struct part *p = &c->parts[i];
-            error = sections[s]->add(c, p);
-            if (error == 0 && p->has_failed)
-                return damaged(c, p);
+        for (uint32_t i = 0; i < c->part_count; i++) {
+            sections[s]->add(c, &c->parts[i]);
+            if (c->parts[i].has_failed)
+                return damaged(c, &c->parts[i]);
         }
-        if (error == 0 && sections[s]->end)
-            error = sections[s]->end(c);
+        error = sections[s]->end ? sections[s]->end(c) : 0;
     }
     for (uint32_t i = 0; i < c->part_count && error == 0; i++)
         if (c->parts[i].has_failed || c->parts[i].at != c->parts[i].length)

@@ -51,11 +51,11 @@ struct process_reported {
 /*
  * A section of a part: writes it, adds it to the combination, and finishes after the last part
  * (NULL: nothing to do). Sections have the order of part_report.c; each is added from all parts
- * before the next one. Functions return 0 or an error; damage is noted in the part.
+ * before the next one. The last returns 0 or an error; damage is noted in the part.
  */
 struct part_section {
-    int (*put)(struct report *r, struct part *p);
-    int (*add)(struct combination *c, struct part *p);
+    void (*put)(struct report *r, struct part *p);
+    void (*add)(struct combination *c, struct part *p);
     int (*end)(struct combination *c);
 };
 
