@@ -49,15 +49,14 @@ struct parts {
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Fills in the place of a call. Returns 0 or an error. */
-static int run_make_place_of(struct walk *walk, const struct correlated_call *call,
-                             struct run_work_row *row)
+/* Fills in the place of a call. */
+static void run_make_place_of(struct walk *walk, const struct correlated_call *call,
+                              struct run_work_row *row)
 {
     struct survey *survey = &walk->survey;
     uint32_t number = call->span;
     const struct span_node *node;
     const struct kernel_name *label = NULL;
-    int error = 0;
     row->process = call->process;
     row->stack = call->stack;
     while ((node = survey_span(survey, call, ~0u, &number, false))) {
@@ -72,7 +71,6 @@ static int run_make_place_of(struct walk *walk, const struct correlated_call *ca
     }
     if (!row->range)
         row->range = label;
-    return error;
 }
 
 /* Adds work to its row. If there is no room for another row, it loses its place, or is left out. */
@@ -87,7 +85,8 @@ static int run_make_take_work(void *context, const struct slice *s)
         return 0;
     if (!row.is_graph)
         row.name = walk_kernel(&p->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX));
-    int error = s->is_called ? run_make_place_of(&p->walk, &s->call, &row) : 0;
+    if (s->is_called)
+        run_make_place_of(&p->walk, &s->call, &row);
     uint32_t number = NUMBER_ADD(&p->numbers, &kind, p->list, p->count, RUN_KERNELS_MAX, &row);
     if (number == 0) {
         row = (struct run_work_row){.name = row.name, .is_graph = row.is_graph};
@@ -97,7 +96,7 @@ static int run_make_take_work(void *context, const struct slice *s)
         p->list[number - 1].count++;
         p->list[number - 1].ns += e->end_ns - e->begin_ns;
     }
-    return error;
+    return 0;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
