@@ -398,7 +398,7 @@ const struct sums_info collective_calls_sums = {
     .table = {SUMS_TABLE, .name = ""},
 };
 
-int collectives_add_calls(const struct collectives *c, struct sums *s)
+void collectives_add_calls(const struct collectives *c, struct sums *s)
 {
     for (uint32_t i = 0; s->info && i < c->part_count; i++) {
         const struct channel_part *part = &c->parts[i];
@@ -413,7 +413,6 @@ int collectives_add_calls(const struct collectives *c, struct sums *s)
     }
     if (s->info)
         sums_finish(s);
-    return 0;
 }
 
 bool collective_calls_differ(const struct sums *s)

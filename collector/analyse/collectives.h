@@ -209,9 +209,8 @@ const struct collective_call *collectives_call(const struct channel_part *part, 
 /* Are the calls of two ranks parts of the same collective or message? */
 bool collectives_agree(const struct collective_call *a, const struct collective_call *b);
 
-/* Of a part: adds what the ranks called to collective_calls_sums. Returns 0 or GPUPROF_NO_MEMORY.
- */
-int collectives_add_calls(const struct collectives *c, struct sums *s);
+/* Of a part: adds what the ranks called to collective_calls_sums. */
+void collectives_add_calls(const struct collectives *c, struct sums *s);
 
 /* Did two ranks of those that called make different calls? */
 bool collective_calls_differ(const struct sums *s);

@@ -251,12 +251,11 @@ struct consumer device_report_consumer(struct device_report *r)
                              .take = device_report_take};
 }
 
-static int device_report_analysis_begin(struct report *r)
+static void device_report_analysis_begin(struct report *r)
 {
     *r->devices = (struct device_report){
         .walk = &r->walk, .idle = r->idle, .is_refused = r->request.refused & PART_COUNTERS};
     report_hear(r, device_report_consumer(r->devices));
-    return 0;
 }
 
 ANALYSIS_FREES(device_report_analysis_release, device_report_release(r->devices))

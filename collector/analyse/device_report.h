@@ -140,7 +140,7 @@ const struct device_row *device_report_worst(const struct device_report *r, enum
                                              double *share);
 
 /* "rank 3, GPU 0", with "(MIG)" for a part, or with the UUID if CUDA's number is not known: new
- * text. NULL: no memory. */
+ * text. */
 char *device_row_title(const struct device_row *row);
 
 /* The mean over the time during which it was read; 0 if it never was. */
@@ -151,7 +151,7 @@ uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why
 struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns);
 
 /* "no counters of rank 3, GPU 0: the device is lost", in new memory, for all equal entries. NULL:
- * no memory, or it is not the first of them. */
+ * it is not the first of them. */
 char *device_missing_text(const struct device_report *r, const struct device_missing *a);
 
 /* Prints below a table which counters are missing, and why, if `is_of` accepts them. */

@@ -38,14 +38,13 @@ static int energy_report_take(void *context, const struct slice *s)
     return ARRAY_PUSH(e->windows, e->window_count, &window);
 }
 
-static int energy_report_analysis_begin(struct report *r)
+static void energy_report_analysis_begin(struct report *r)
 {
     r->energy->devices = r->devices;
     report_hear(r, (struct consumer){.context = r->energy,
                                      .needs = WALK_SPANS,
                                      .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                                      .take = energy_report_take});
-    return 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -153,7 +152,7 @@ static int energy_report_compare_rows(const void *left, const void *right)
 }
 
 /* Runs after all readings and steps are known. */
-static int energy_report_analysis_end(struct report *r)
+static void energy_report_analysis_end(struct report *r)
 {
     struct energy_report *e = r->energy;
     const struct recording *rec = r->rec;
@@ -166,7 +165,6 @@ static int energy_report_analysis_end(struct report *r)
     add_ranges(e);
     if (e->count)
         qsort(e->rows, e->count, sizeof *e->rows, energy_report_compare_rows);
-    return 0;
 }
 
 const struct analysis energy_analysis = {
@@ -215,15 +213,6 @@ static void energy_report_begin(struct table *t)
                   (e && (e->devices->count || e->devices->missing_reason_count));
 }
 
-static struct cell energy_report_name(const struct energy_row *row)
-{
-    char who[RANK_TITLE_BYTES];
-    if (row->kind == ENERGY_OF_RANGE)
-        return cell_text(row->text->shown);
-    return cell_printf("%s, %s", row->kind == ENERGY_OF_RUN ? "the run" : "a step",
-                       process_who(row->process, who));
-}
-
 /* Why there is no figure: as a word, and as a sentence. */
 static const struct {
     const char *word;
@@ -255,7 +244,10 @@ static void energy_report_fill(const struct table *t, uint32_t index, struct cel
     if (row->ns)
         cells[POWER] = cell_known(is_known, curve_whole(energy->value * 1e9 / (double)row->ns));
     cells[ENERGY].at_least = cells[POWER].at_least = is_known && row->at_least;
-    cells[NAME] = energy_report_name(row);
+    cells[NAME] = row->kind == ENERGY_OF_RANGE
+                      ? cell_text(row->text->shown)
+                      : cell_printf("%s, %s", row->kind == ENERGY_OF_RUN ? "the run" : "a step",
+                                    process_who(row->process, (char[RANK_TITLE_BYTES]){0}));
     cells[KIND] = cell_text(kinds[row->kind]);
     if (!row->left_out && t->format == FORMAT_TEXT)
         cells[LEFT_OUT] = (struct cell){0};

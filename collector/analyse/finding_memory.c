@@ -144,7 +144,7 @@ void findings_add_memory(struct findings *f, const struct memory_report *m)
 /* Looks into memory if there are signs of a problem. The summary must be quick: it looks at failed
  * allocations alone, and only if it has read all. With a selection, only failures in it matter:
  * growth and excess concern the whole recording. */
-static int end_memory(struct report *r)
+static void end_memory(struct report *r)
 {
     const struct report_request *request = &r->request;
     const struct steps *steps = r->program_steps;
@@ -155,21 +155,19 @@ static int end_memory(struct report *r)
                                     .step_by = request->steps ? request->steps->by : NULL,
                                     .step_pattern =
                                         request->steps ? request->steps->pattern : NULL};
-    int error = 0;
     if (r->walk.is_cut || !request->looks_at_memory ||
         !(r->peaks.ooms ||
           (!is_summary && !r->selection && memory_peaks_show_fault(&r->peaks, steps))))
-        return 0;
+        return;
     if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
         memory.by = MEMORY_BY_OPERATOR; /* without symbols, stacks are addresses */
-    r->memory =
-        memory_report_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols, &error);
+    r->memory = memory_report_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols,
+                                     &r->error);
     if (r->memory && !r->selection)
         findings_add_memory(r->findings, r->memory);
-    return error;
 }
 
 ANALYSIS_FREES(release_memory, memory_report_free(r->memory))
 
 const struct analysis memory_analysis = {
-    .uses = USE_PARTS, .says_errors = true, .end = end_memory, .release = release_memory};
+    .uses = USE_PARTS, .end = end_memory, .release = release_memory};

@@ -17,7 +17,7 @@ const struct finding_kind finding_kinds[FINDING_KINDS] = {
 #include "analyse/finding_kinds.def"
 };
 
-static int findings_analysis_begin(struct report *r)
+static void findings_analysis_begin(struct report *r)
 {
     uint64_t most = EVIDENCE_FREE + recording_bytes(r->rec) / EVIDENCE_BYTES;
     struct findings *f = r->findings;
@@ -29,16 +29,14 @@ static int findings_analysis_begin(struct report *r)
                                          .needs = WALK_WORK | WALK_SPANS | WALK_STACKS,
                                          .take_work = finding_gpu_take,
                                          .end = finding_gpu_end});
-    return 0;
 }
 
-static int findings_analysis_end(struct report *r)
+static void findings_analysis_end(struct report *r)
 {
     /* The summary must be quick. */
     const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : r->request.symbols;
     if (r->idle)
         findings_finish(r->findings, &r->hang, symbols);
-    return 0;
 }
 
 static void row_release(struct finding_row *row)

@@ -32,11 +32,8 @@ static int functions_take(void *context, const struct rows *rows)
 static void functions_print_notes(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
-    bool nested = false;
-    for (uint32_t i = 0; i < s->count; i++)
-        nested |= s->rows[i].values[OUTER] < s->rows[i].values[TOTAL];
-    fprintf(out, "\nmedian and p95 are within 1%%; share refers to the time in calls%s\n",
-            nested ? "; a nested call counts in the outer call, too" : "");
+    fprintf(out, "\nmedian and p95 are within 1%%; share refers to the time in calls; nested calls "
+                 "count in the outer call, too\n");
     if (s->whole[RECORDED] < s->whole[CALLS])
         fprintf(out, "~: estimated, because --overhead-max recorded only some of these calls\n");
 }

@@ -115,22 +115,6 @@ static void open_calls_fill_row(const struct table *t, uint32_t index, struct ce
     cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
 }
 
-/* Proposes --backtrace: only the thread itself could have recorded native frames, when the call
- * began. */
-static void print_note(const struct table *t, FILE *out)
-{
-    const struct open_calls *o = t->source;
-    bool lacks = false;
-    for (uint32_t i = 0; i < o->count; i++) {
-        const struct reported_stack *s = &o->calls[i].reported;
-        lacks |= o->calls[i].duration_ns >= SURVEY_HANG_NS && (!s->json || s->is_python);
-    }
-    if (lacks)
-        fputs("\n'gpuprof run " OPEN_CALLS_BACKTRACE "' gives such a call its stack, frames in C "
-              "too\n",
-              out);
-}
-
 const struct table_info open_calls_table = {
     .name = "open_calls",
     .key = "open_calls",
@@ -141,27 +125,22 @@ const struct table_info open_calls_table = {
     /* Its time is already in its function's, so it must not be added up here. */
     .place = PLACE_URGENT,
     .row = open_calls_fill_row,
-    .text_behind = print_note,
 };
 
 char *open_calls_text(const struct open_calls *o)
 {
-    char who[RANK_TITLE_BYTES], lasted[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES], more[64] = "";
+    char who[RANK_TITLE_BYTES], lasted[UNIT_TEXT_BYTES];
     const struct open_call *c = o->calls; /* the longest */
     /* A running program usually is in some call. */
     if (!o->total || (c->process->losses.running && c->duration_ns < SURVEY_HANG_NS))
         return NULL;
-    /* The process was killed while it worked, without a hang, or its recording could not go on. */
-    bool is_ended = c->process->losses.counters[COUNTER_ENDED], has_time = c->duration_ns;
-    if (o->total > 1)
-        snprintf(more, sizeof more, "; nor had %s more", count_text(number, o->total - 1));
-    return text_printf("%s had not returned %s%s, in %s%s%s%s", c->function->name,
-                       is_ended   ? "when the recording ended (the disk was full?)"
-                       : has_time ? "after "
-                                  : "at the end",
-                       has_time && !is_ended ? time_text(lasted, c->duration_ns) : "",
+    /* The process may have been killed while it worked, or its recording could not go on. */
+    bool has_time = c->duration_ns && !c->process->losses.counters[COUNTER_ENDED];
+    return text_printf("%s had not returned %s%s, in %s%s%s", c->function->name,
+                       has_time ? "after " : "at the end of its recording",
+                       has_time ? time_text(lasted, c->duration_ns) : "",
                        process_who(c->process, who), c->reported.line ? ", at " : "",
-                       c->reported.line ? c->reported.line : "", more);
+                       c->reported.line ? c->reported.line : "");
 }
 
 /* ---- processes that make no call ------------------------------------------------------------- */
@@ -180,12 +159,6 @@ static bool hang_is_unsure(const struct process *p)
     const uint64_t *counters = p->losses.counters;
     return counters[COUNTER_ENDED] || counters[COUNTER_PASSED_BY] || p->losses.flight_unread ||
            p->dump_count;
-}
-
-/* Before the walk: can the process be quiet, so that its stacks are needed? */
-static bool quiet_may_be(const struct process *p)
-{
-    return p->min_ns <= p->max_ns && p->lived_ns >= p->max_ns + QUIET_NS_MIN && !hang_is_unsure(p);
 }
 
 /* Is it in a row of the collectives, waiting or waited for? */
@@ -228,7 +201,6 @@ static void quiet_judge(struct quiet *q, const struct collectives *c)
         least_ns = least_ns > QUIET_NS_MIN ? least_ns : QUIET_NS_MIN;
         if (row.for_ns < least_ns)
             continue;
-        q->total++;
         ARRAY_KEEP(q->rows, q->count, QUIET_ROWS_MAX, &row, is_longer);
     }
 }
@@ -240,25 +212,20 @@ const char *quiet_until(const struct quiet_row *row)
 
 static char *quiet_text(const struct quiet *q, uint64_t origin_ns)
 {
-    char silent[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES];
-    char who[RANK_TITLE_BYTES], more[64] = "";
+    char silent[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES], who[RANK_TITLE_BYTES];
     const struct quiet_row *row = &q->rows[0];
     if (!q->count)
         return NULL;
     const struct process_place *place = row->place;
-    const char *until = quiet_until(row);
-    if (q->total > 1)
-        snprintf(more, sizeof more, "; also in %s more", count_text(number, q->total - 1));
-    return text_printf("no call for %s until %s, in %s: its last call was %s%s, at %s%s%s%s",
+    const char *until = quiet_until(row), *line = row->reported.line;
+    return text_printf("no call for %s until %s, in %s: its last call was %s, at %s%s%s",
                        time_text(silent, row->for_ns),
                        *until == 'k'   ? "it was killed"
                        : *until == 'e' ? "its end"
                                        : "now",
                        process_who(row->process, who), place->function->name,
-                       place->is_begun ? ", which has not returned" : "",
                        time_text(at, place->begin_ns > origin_ns ? place->begin_ns - origin_ns : 0),
-                       row->reported.line ? "; its newest stack is at " : "",
-                       row->reported.line ? row->reported.line : "", more);
+                       line ? "; its newest stack is at " : "", line ? line : "");
 }
 
 /* ---- all parts ------------------------------------------------------------------------------- */
@@ -268,8 +235,11 @@ void hang_init(struct hang *h, struct walk *walk)
     unfinished_init(&h->unfinished, walk);
     collectives_init(&h->collectives, walk, &h->unfinished);
     h->needs_stacks = unfinished_may_be(&h->unfinished);
-    for (uint32_t i = 0; i < walk->rec->count; i++)
-        h->needs_stacks |= quiet_may_be(walk->rec->processes[i]);
+    for (uint32_t i = 0; i < walk->rec->count; i++) { /* or if a process can be quiet */
+        const struct process *p = walk->rec->processes[i];
+        h->needs_stacks |=
+            p->min_ns <= p->max_ns && p->lived_ns >= p->max_ns + QUIET_NS_MIN && !hang_is_unsure(p);
+    }
 }
 
 /* Lists the stacks of all rows. */
@@ -290,19 +260,17 @@ static void list_stacks(struct hang *h)
     h->reported_count = (uint32_t)(next - h->reported);
 }
 
-int hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls)
+void hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls)
 {
     struct walk *walk = h->unfinished.walk;
-    int error = collectives_judge(&h->collectives);
-    if (error == 0)
-        quiet_judge(&h->quiet, &h->collectives);
-    if (error == 0 && calls)
-        error = collectives_add_calls(&h->collectives, calls);
-    if (error < 0 || !h->needs_stacks) /* no stacks were read */
-        return error;
+    collectives_judge(&h->collectives);
+    quiet_judge(&h->quiet, &h->collectives);
+    if (calls)
+        collectives_add_calls(&h->collectives, calls);
+    if (!h->needs_stacks) /* no stacks were read */
+        return;
     list_stacks(h);
     reported_stacks_find(&walk->survey, symbol_folder, h->reported, h->reported_count);
-    return 0;
 }
 
 void hang_release(struct hang *h)

@@ -44,7 +44,7 @@ void open_calls_take(struct open_calls *o, const struct slice *s);
  * Otherwise the CUDA call inside it already shows the hang. */
 void open_calls_take_library(struct open_calls *o, const struct slice *s);
 
-/* The longest call in one line, in new memory; NULL: none, or no memory. */
+/* The longest call in one line, in new memory; NULL: none. */
 char *open_calls_text(const struct open_calls *o);
 
 /* The table's state is a struct open_calls. */
@@ -73,7 +73,6 @@ struct quiet_row {
 struct quiet {
     struct quiet_row rows[QUIET_ROWS_MAX]; /* longest first */
     uint32_t count;
-    uint32_t total; /* with those that have no row */
 };
 
 /* "now", "killed" or "end": when its records end. */
@@ -94,8 +93,8 @@ void hang_init(struct hang *h, struct walk *walk);
 void hang_release(struct hang *h);
 
 /* After the walk: finds what hangs, and names its stacks with `symbol_folder` (symbols.h). `calls`:
- * collective_calls_sums of a part, or NULL. Returns 0 or an error. */
-int hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls);
+ * collective_calls_sums of a part, or NULL. */
+void hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls);
 
 /* The call that has been open longest, if for a second; NULL: none. */
 const struct open_call *hang_call(const struct hang *h);

@@ -231,21 +231,20 @@ static void add_did(struct sums *s, const struct idle_row *row)
 }
 
 /* Runs after the places of idle time are named, as the findings need them. */
-static int end_host(struct report *r)
+static void end_host(struct report *r)
 {
     struct sums *s = &r->sums[ANALYSIS_idle_host_sums];
     struct idle *d = r->idle;
     if (d && r->request.use == USE_EXPORT)
         idle_name(d, r->request.symbols);
     if (!d || !s->info)
-        return 0;
+        return;
     s->owner = d;
     s->begin_ns = d->walk->survey.origin_ns;
     for (uint32_t i = 0; i < d->rows.count; i++)
         if (d->rows.list[i].did && d->rows.list[i].ns)
             add_did(s, &d->rows.list[i]);
     sums_finish(s);
-    return 0;
 }
 
 const struct analysis idle_host_analysis = {

@@ -8,7 +8,6 @@
 #include "analyse/gpu_report.h"
 #include "analyse/report_make.h"
 #include "api/api.h"
-#include "error.h"
 #include "record/gpu_record.h"
 
 /* Packed state of a collective that only some ranks have reached: their count, and the shortest of
@@ -36,20 +35,6 @@ static struct sums_row *library_report_row_of(struct library_report *l, uint32_t
     return sums_row(&l->sums[1], kind, 0, 0);
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
-
-static void library_report_take_library(struct library_report *l, const struct slice *s)
-{
-    const struct host_span *call = s->span;
-    if (s->change == SPAN_OPENED || s->is_filtered)
-        return;
-    uint64_t *v = library_report_row_of(l, call->kind)->values;
-    v[LIBRARY_CALLS]++;
-    v[LIBRARY_HOST] += call->end_ns - call->begin_ns;
-    v[LIBRARY_ERRORS] +=
-        s->change == SPAN_CLOSED && api_has_failed(call->function->domain, call->result);
-}
-
 /* ---- work ------------------------------------------------------------------------------------ */
 
 static void library_report_credit(struct library_report *l, uint32_t kind,
@@ -63,35 +48,38 @@ static void library_report_credit(struct library_report *l, uint32_t kind,
 }
 
 /* Stores a collective that waits for ranks. A part must not forget one, since other parts complete
- * it. */
+ * it. Returns 0 or GPUPROF_LIMIT. */
 static int keep_wait(struct library_report *l, struct key key, uint64_t value)
 {
-    if (!l->is_part)
-        return key_map_set_anew(&l->waits, key, value, LIBRARY_WAITS_MAX);
+    if (!l->is_part) {
+        key_map_set_anew(&l->waits, key, value, LIBRARY_WAITS_MAX);
+        return 0;
+    }
     int error = key_map_set(&l->waits, key, value);
-    l->has_forgotten |= error == GPUPROF_LIMIT;
-    return error == GPUPROF_LIMIT && !l->is_refused ? 0 : error;
+    l->has_forgotten |= error != 0;
+    return l->is_refused ? error : 0;
 }
 
 /* Counts a rank of a collective once, at the first kernel of its call. All ranks should make the
  * same call. */
 static int library_report_meet(struct library_report *l, struct span_node *node, uint64_t ns)
 {
+    struct library_kinds *kinds = &l->walk->kinds;
     const struct library_message *m = &node->message;
-    uint32_t ranks = m->communicator ? l->walk->kinds.communicators[m->communicator - 1].ranks : 0;
-    if (library_kind(&l->walk->kinds, node->kind)->function->does != API_DOES_COLLECTIVE)
+    uint32_t ranks = m->communicator ? kinds->communicators[m->communicator - 1].ranks : 0;
+    if (library_kind(kinds, node->kind)->function->does != API_DOES_COLLECTIVE)
         return 0; /* messages are counted elsewhere */
     if (ranks < 2 || ranks >= 1u << (64 - WAIT_NS_BITS) || !m->sequence || node->has_come)
         return 0;
     node->has_come = true;
-    const struct kernel_name *text = library_kind_text(&l->walk->kinds, node->kind);
-    struct key key = {m->communicator, m->sequence, (uintptr_t)text};
+    struct key key = {m->communicator, m->sequence,
+                      (uintptr_t)library_kind_text(kinds, node->kind)};
     uint64_t value = key_map_get(&l->waits, key);
     uint64_t seen = (value >> WAIT_NS_BITS) + 1;
     if (value && (value & WAIT_NS_MAX) < ns)
         ns = value & WAIT_NS_MAX;
     if (seen < ranks)
-        return keep_wait(l, key, seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX));
+        return keep_wait(l, key, seen << WAIT_NS_BITS | min_of(ns, WAIT_NS_MAX));
     key_map_remove(&l->waits, key);
     uint64_t *v = library_report_row_of(l, node->kind)->values;
     v[LIBRARY_BUS_CALLS]++;
@@ -108,9 +96,8 @@ static __attribute__((noinline)) int credit_calls(struct library_report *l, cons
     int error = 0;
     uint32_t number = s->call.span;
     struct span_node *node;
-    *innermost = 0;
-    while (error == 0 && (node = survey_span(&l->walk->survey, &s->call, SPANS_OF(SPAN_LIBRARY),
-                                             &number, true))) {
+    while (
+        (node = survey_span(&l->walk->survey, &s->call, SPANS_OF(SPAN_LIBRARY), &number, true))) {
         bool is_first = !node->has_work;
         node->has_work = true;
         if (!*innermost && e->record->type == RECORD_KERNEL)
@@ -134,12 +121,10 @@ static int library_report_take_work(void *context, const struct slice *s)
     const struct event *e = &s->event;
     uint64_t ns = e->end_ns - e->begin_ns;
     uint32_t kind = 0;
-    int error = 0;
     if (s->is_filtered)
         return 0;
     l->all_ns += ns;
-    if (s->is_called && s->call.span)
-        error = credit_calls(l, s, &kind);
+    int error = s->is_called && s->call.span ? credit_calls(l, s, &kind) : 0;
     if (kind)
         l->own_ns += ns;
     else if (graph_origins_work(&l->graphs, s))
@@ -155,7 +140,6 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
                        const struct captured_call *call)
 {
     struct library_report *l = context;
-    int error = 0;
     const struct span_node *around =
         call ? survey_innermost(&l->walk->survey, &call->call, SPAN_LIBRARY) : NULL;
     uint32_t kind = around ? around->kind : 0;
@@ -166,7 +150,7 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
     l->own_ns += kind ? node->ns : 0;
     if (node->kernel)
         add_pair(l, kind, node->process, node->kernel, node->ns);
-    return error;
+    return 0;
 }
 
 /* ---- as a consumer --------------------------------------------------------------------------- */
@@ -175,20 +159,21 @@ static int library_report_take_slice(void *context, const struct slice *s)
 {
     struct library_report *l = context;
     const struct captured_call *captured;
-    if (slice_change(s, SPAN_LIBRARY))
-        library_report_take_library(l, s);
-    else if (s->event.record->type == RECORD_CALL)
-        return graph_origins_take(&l->graphs, s, &captured);
+    enum span_change change = slice_change(s, SPAN_LIBRARY);
+    if (change && change != SPAN_OPENED && !s->is_filtered) {
+        const struct host_span *call = s->span;
+        uint64_t *v = library_report_row_of(l, call->kind)->values;
+        v[LIBRARY_CALLS]++;
+        v[LIBRARY_HOST] += call->end_ns - call->begin_ns;
+        v[LIBRARY_ERRORS] +=
+            change == SPAN_CLOSED && api_has_failed(call->function->domain, call->result);
+    } else if (!change && s->event.record->type == RECORD_CALL) {
+        graph_origins_take(&l->graphs, s, &captured);
+    }
     return 0;
 }
 
 /* ---- after the walk -------------------------------------------------------------------------- */
-
-/* GA100, GH100 and GB100 multiply f64 on tensor cores. */
-static bool has_double_cores(const struct surveyed_device *d)
-{
-    return d && d->limits.minor == 0 && d->limits.major >= 8 && d->limits.major <= 10;
-}
 
 /* Tensor cores do not speed up vectors. */
 static bool is_vector(const uint64_t *shape)
@@ -215,7 +200,8 @@ static void library_report_describe(struct library_report *l, const struct libra
     v[LIBRARY_FLOPS_NS] = work->has_flops ? v[LIBRARY_GPU] : 0;
     v[LIBRARY_DEVICE] = device ? device_peaks_number(d ? d->name : "") : 0;
     v[LIBRARY_LEAST_DEVICE] = device ? v[LIBRARY_DEVICE] : UINT64_MAX;
-    v[LIBRARY_DOUBLE] = has_double_cores(d);
+    /* GA100, GH100 and GB100 multiply f64 on tensor cores. */
+    v[LIBRARY_DOUBLE] = d && d->limits.minor == 0 && d->limits.major >= 8 && d->limits.major <= 10;
     v[LIBRARY_DOMAIN] = kind->function->domain;
     memcpy(&v[LIBRARY_M], &shape[SHAPE_M], (LIBRARY_BATCH - LIBRARY_M + 1) * sizeof *v);
     memcpy(&v[LIBRARY_MESSAGE], &shape[SHAPE_BYTES],
@@ -276,7 +262,7 @@ static int library_report_end(void *context)
 {
     struct library_report *l = context;
     const struct library_kinds *kinds = &l->walk->kinds;
-    int error = graph_origins_report(&l->graphs, report_node, l);
+    graph_origins_report(&l->graphs, report_node, l);
     const uint64_t all[LIBRARY_VALUES] = {[LIBRARY_ALL_NS] = l->all_ns,
                                           [LIBRARY_OWN_NS] = l->own_ns,
                                           [LIBRARY_LEAST_DEVICE] = UINT64_MAX};
@@ -288,10 +274,10 @@ static int library_report_end(void *context)
     sums_row_add(&l->sums[1], (struct key){0}, all);
     sums_finish(&l->sums[0]);
     sums_finish(&l->sums[1]);
-    return error;
+    return 0;
 }
 
-static int library_report_analysis_begin(struct report *r)
+static void library_report_analysis_begin(struct report *r)
 {
     struct library_report *l = r->libraries;
     bool has_work = recording_any(r->rec, process_expects_gpu);
@@ -310,47 +296,40 @@ static int library_report_analysis_begin(struct report *r)
                                      .take = library_report_take_slice,
                                      .take_work = library_report_take_work,
                                      .end = library_report_end});
-    return 0;
 }
 
 /* Adds to the table of kernels which library calls launched the kernels of each name. */
-static int library_report_analysis_end(struct report *r)
+static void library_report_analysis_end(struct report *r)
 {
+    static const struct sums_info info = {.keys = {KEY_TEXT},
+                                          .values = {[0 ... KERNEL_VALUES - 1] = JOIN_OWN},
+                                          .join = gpu_join_makers};
     const struct library_report *l = r->libraries;
-    struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
-    struct key_map places = {0}; /* name -> index + 1 in `made` */
-    struct kernel_values {
-        uint64_t is[KERNEL_VALUES];
-    } *made = NULL;
-    uint32_t count = 0, place;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && kernels->info && i < l->pairs.count; i++) {
+    struct sums *kernels = &r->sums[ANALYSIS_kernels_sums], makers;
+    sums_init(&makers, &info, l->walk, NULL);
+    for (uint32_t i = 0; kernels->info && i < l->pairs.count; i++) {
         const struct sums_row *pair = &l->pairs.rows[i];
         uint32_t kind = l->pairs.count < l->pairs.rows_max ? (uint32_t)pair->keys[PAIR_KIND] : 0;
         const struct library_kind *maker = kind ? library_kind(&l->walk->kinds, kind) : NULL;
-        struct kernel_values values = {{[KERNEL_MAKER] = maker ? MAKER_KNOWN : MAKER_NONE}};
+        uint64_t values[KERNEL_VALUES] = {[KERNEL_MAKER] = maker ? MAKER_KNOWN : MAKER_NONE};
         if (sums_is_others(pair))
             continue;
         const struct process *p = r->rec->processes[pair->keys[PAIR_PROCESS]];
         const struct kernel_name *kernel =
             resolver_kernel(&r->resolver, p, pair->keys[PAIR_KERNEL]);
         if (maker) {
-            values.is[KERNEL_MAKER_FUNCTION] = sums_function(kernels, maker->function);
-            values.is[KERNEL_MAKER_TEXT] = sums_name_key(maker->text);
+            values[KERNEL_MAKER_FUNCTION] = sums_function(kernels, maker->function);
+            values[KERNEL_MAKER_TEXT] = sums_name_key(maker->text);
         }
-        struct key name = {sums_name_key(kernel), 0, 0};
-        place = KEY_MAP_ITEM(&places, name, made, count, UINT32_MAX, &values);
-        if (place)
-            gpu_join_makers(made[place - 1].is, values.is);
+        sums_row_add(&makers, (struct key){sums_name_key(kernel), 0, 0}, values);
     }
-    for (uint32_t i = 0; error == 0 && count && i < kernels->count; i++) {
-        place = (uint32_t)key_map_get(&places, (struct key){kernels->rows[i].keys[0], 0, 0});
-        if (place)
-            gpu_join_makers(kernels->rows[i].values, made[place - 1].is);
+    for (uint32_t i = 0; i < kernels->count; i++) {
+        const struct sums_row *made =
+            sums_find(&makers, (struct key){kernels->rows[i].keys[0], 0, 0});
+        if (made)
+            gpu_join_makers(kernels->rows[i].values, made->values);
     }
-    key_map_release(&places);
-    free(made);
-    return error;
+    sums_release(&makers);
 }
 
 const struct analysis libraries_analysis = {

@@ -132,16 +132,6 @@ static uint32_t entry_place(struct op_report *o, const struct op_class *is)
     return (uint32_t)number - 1;
 }
 
-/* Moves an operator to an entry without FLOPs, since other operators do its work. */
-static void hand_over(struct op_report *o, struct host_span *op, enum op_python python)
-{
-    struct op_class is = o->entries[op->row].is;
-    is.counts = is.is_covered = is.is_covered && python == OP_PYTHON_MODE;
-    is.formula = NULL;
-    is.inputs = o->by == BY_SHAPE ? is.inputs : 0;
-    op->row = entry_place(o, &is);
-}
-
 /*
  * Under a Python mode (FlopCounterMode, selective checkpointing) another operator runs the
  * requested one, or skips it; a subclass of Tensor runs others, as DTensor does for its shard. So
@@ -155,7 +145,11 @@ static void hand_to_python(struct op_report *o, const struct host_span *op)
     for (; around; around = spans_around(&o->walk->spans, around)) {
         if (!op_works(around))
             continue;
-        hand_over(o, around, python);
+        struct op_class is = o->entries[around->row].is;
+        is.counts = is.is_covered = is.is_covered && python == OP_PYTHON_MODE;
+        is.formula = NULL;
+        is.inputs = o->by == BY_SHAPE ? is.inputs : 0;
+        around->row = entry_place(o, &is);
         if (python == OP_PYTHON_MODE)
             break;
     }
@@ -185,15 +179,6 @@ static void count_op(struct op_report *o, const struct host_span *op)
         entry->values[OP_SELF] += ns - op->inner_ns;
     if (op->inside == 1 && op->duplicate)
         o->entries[op->duplicate - 1].duplicates++;
-}
-
-static void close_op(struct op_report *o, const struct slice *s)
-{
-    const struct host_span *op = s->span;
-    if (!s->is_filtered)
-        count_op(o, op);
-    if (s->change == SPAN_CLOSED)
-        op_pairs_keep(&o->pairs, op, o->walk->op_threads[op->thread->index]);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -257,7 +242,7 @@ static int op_report_take_work(void *context, const struct slice *s)
         return 0;
     while ((node = survey_span(&o->walk->survey, &s->call, SPANS_OF(SPAN_OP), &number, false)))
         op_report_credit(o, &c, &o->entries[node->row]);
-    if (!is_in_op(&c) && !graph_origins_work(&o->graphs, s)) /* else it is known at the end */
+    if (!is_in_op(&c) && !graph_origins_work(&o->graphs, s)) /* or its owner is known at the end */
         add_none(o, s, c.label);
     return 0;
 }
@@ -306,32 +291,34 @@ static int op_report_take_slice(void *context, const struct slice *s)
     struct op_report *o = context;
     if (s->event.record->type == RECORD_CALL) {
         const struct captured_call *captured;
-        int error = graph_origins_take(&o->graphs, s, &captured);
+        graph_origins_take(&o->graphs, s, &captured);
         if (captured)
             count_captured(o, s->event.thread, captured);
-        return error;
+        return 0;
     }
     enum span_change change = slice_change(s, SPAN_OP);
     if (change == SPAN_SAME || change == SPAN_LOST || s->span->is_traced)
         return 0;
     if (change == SPAN_OPENED)
         open_op(o, s->span);
-    else
-        close_op(o, s);
+    else if (!s->is_filtered)
+        count_op(o, s->span);
+    if (change == SPAN_CLOSED)
+        op_pairs_keep(&o->pairs, s->span, o->walk->op_threads[s->span->thread->index]);
     return 0;
 }
 
 static int op_report_end(void *context)
 {
     struct op_report *o = context;
-    int error = graph_origins_report(&o->graphs, report_node, o);
+    graph_origins_report(&o->graphs, report_node, o);
     op_report_complete(o);
     for (unsigned i = 0; i < OP_TABLES; i++)
         sums_finish(&o->sums[i]);
-    return error;
+    return 0;
 }
 
-static int op_report_analysis_begin(struct report *r)
+static void op_report_analysis_begin(struct report *r)
 {
     struct op_report *o = r->ops;
     bool has_work = report_wants_steps(r) || recording_any(r->rec, process_expects_gpu);
@@ -352,7 +339,6 @@ static int op_report_analysis_begin(struct report *r)
                                      .take = op_report_take_slice,
                                      .take_work = op_report_take_work,
                                      .end = op_report_end});
-    return 0;
 }
 
 const struct analysis ops_analysis = {ANALYSIS_STATE(ops), .uses = USE_EXPORT, .parts = REPORT_OPS,

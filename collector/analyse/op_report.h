@@ -58,8 +58,7 @@ enum none_cause {
     NONE_GRAPH,
     NONE_THREAD, /* a thread without operators */
     NONE_CALL,   /* an unknown call */
-    NONE_BETWEEN,
-    NONE_CAUSES
+    NONE_BETWEEN
 };
 
 /* Keys and values of its table. During the walk rows are keyed by cause, with the graph's origin
@@ -132,11 +131,5 @@ void op_report_add_flops(uint64_t *sum, const uint64_t *from);
 
 /* Call after the walk: fills the tables. */
 void op_report_complete(struct op_report *o);
-
-/* A cause as one word, in the table's rows, and in the sentence above the table. */
-struct none_words {
-    const char *word, *row, *sentence;
-};
-extern const struct none_words none_words[NONE_CAUSES];
 
 #endif

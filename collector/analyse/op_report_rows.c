@@ -196,16 +196,16 @@ void op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_n
     row->values[NONE_NS] += ns;
 }
 
-const struct none_words none_words[NONE_CAUSES] = {
-    [NONE_COMPILED] = {"compiled", "compiled code", "compiled code"},
-    [NONE_GRAPH] = {"graph", "replays of graphs captured in no operator", "replays of graphs"},
-    [NONE_THREAD] = {"thread", "calls of threads without operators", "threads without operators"},
-    [NONE_CALL] = {"call", "work whose call is not known", "calls not known"},
-    [NONE_BETWEEN] = {"between", "calls between operators", "between operators"}};
-
 /* Names a row. Only now is it known which threads have operators. */
 static void name_none(struct sums *s, struct sums_row *row, void *context)
 {
+    static const struct {
+        const char *word, *row;
+    } causes[] = {[NONE_COMPILED] = {"compiled", "compiled code"},
+                  [NONE_GRAPH] = {"graph", "replays of graphs captured in no operator"},
+                  [NONE_THREAD] = {"thread", "calls of threads without operators"},
+                  [NONE_CALL] = {"call", "work whose call is not known"},
+                  [NONE_BETWEEN] = {"between", "calls between operators"}};
     static const char *const graphs[GRAPH_ORIGINS] = {
         [GRAPH_WHOLE] = "replays of graphs, recorded as a whole",
         [GRAPH_UNSEEN] = "replays of graphs whose capture was not recorded",
@@ -217,9 +217,9 @@ static void name_none(struct sums *s, struct sums_row *row, void *context)
     if (thread && !o->has_ops[thread - 1])
         cause = NONE_THREAD;
     const char *graph = cause == NONE_GRAPH ? graphs[row->keys[NONE_WHY] >> 8] : NULL;
-    char *text = text_printf("%s%s%s", graph ? graph : none_words[cause].row, what ? ": " : "",
+    char *text = text_printf("%s%s%s", graph ? graph : causes[cause].row, what ? ": " : "",
                              what ? what : "");
-    struct key key = {sums_text(s, text), sums_text(s, none_words[cause].word), 0};
+    struct key key = {sums_text(s, text), sums_text(s, causes[cause].word), 0};
     free(text);
     sums_row_add(s, key, row->values);
 }

@@ -84,32 +84,23 @@ static char *stack_of(const struct op_report *o, uint64_t parent, bool is_json)
     return new_text_end(&text, out);
 }
 
-/* The name in text joins what JSON has in several members. */
-static struct cell op_tables_name_of(const struct sums *s, const struct sums_row *row,
-                                     enum report_format format)
-{
-    const char *name = sums_shown(row->keys[TEXT]), *around = sums_shown(row->keys[AROUND]);
-    name = name ? name : "?";
-    if (format == FORMAT_JSON)
-        return cell_text(name);
-    char *stack = s->owner ? stack_of(s->owner, row->keys[PARENT], false) : NULL; /* no parts */
-    struct cell cell = cell_printf("%s%s%s%s", name,
-                                   !around             ? ""
-                                   : s->by == BY_RANGE ? " in "
-                                                       : " ",
-                                   around ? around : "", stack ? stack : "");
-    free(stack);
-    return cell;
-}
-
 static void op_tables_fill_row(const struct table *t, const struct sums_row *row,
                                struct cell *cells)
 {
     const struct sums *s = t->source;
     const uint64_t *v = row->values;
     bool is_label = s->info == &labels_sums, is_none = !is_label && v[OP_MARK];
-    const char *around = sums_shown(row->keys[AROUND]);
-    cells[NAME] = op_tables_name_of(s, row, t->format);
+    const char *around = sums_shown(row->keys[AROUND]), *name = sums_shown(row->keys[TEXT]) ?: "?";
+    cells[NAME] = cell_text(name);
+    if (t->format != FORMAT_JSON) { /* it joins what JSON has in several members */
+        char *stack = s->owner ? stack_of(s->owner, row->keys[PARENT], false) : NULL; /* no parts */
+        cells[NAME] = cell_printf("%s%s%s%s", name,
+                                  !around             ? ""
+                                  : s->by == BY_RANGE ? " in "
+                                                      : " ",
+                                  around ? around : "", stack ? stack : "");
+        free(stack);
+    }
     if (s->by == BY_SHAPE && !is_label && !is_none)
         cells[DIMS] = cell_text(around);
     if (s->by == BY_RANGE && !is_label && !is_none)
@@ -147,33 +138,16 @@ static void complete_operators(struct sums *s)
     }
 }
 
-static uint64_t cause_ns(const struct sums *none, enum none_cause cause)
-{
-    uint64_t ns = 0;
-    for (uint32_t i = 0; i < none->shown; i++) {
-        const char *word = sums_name(none, &none->rows[i], 1, NULL);
-        ns += word && strcmp(word, none_words[cause].word) == 0 ? none->rows[i].values[NONE_NS] : 0;
-    }
-    return ns;
-}
-
 static void say_none(const struct table *t, FILE *out)
 {
-    const struct sums *s = t->source, *none = s + OP_UNDER_NONE;
-    uint64_t all_ns = *s->all, none_ns = none->whole[NONE_NS];
+    const struct sums *s = t->source;
+    uint64_t all_ns = *s->all, none_ns = s[OP_UNDER_NONE].whole[NONE_NS];
     char text[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     if (!all_ns)
         return;
-    fprintf(out, "GPU time under no operator: %.1f%% (%s of %s)",
+    fprintf(out, "GPU time under no operator: %.1f%% (%s of %s)\n",
             100 * cell_share(none_ns, all_ns).real, time_text(text, none_ns),
             time_text(all, all_ns));
-    for (unsigned i = 0, said = 0; i < NONE_CAUSES; i++) {
-        uint64_t ns = cause_ns(none, i);
-        if (ns)
-            fprintf(out, "%s %s %.1f%%", said++ ? "," : ":", none_words[i].sentence,
-                    100 * cell_share(ns, all_ns).real);
-    }
-    fputc('\n', out);
     if (s->whole[OP_GRAPH])
         fprintf(out,
                 "graph replays, by the operators that captured the graph: %.1f%% of GPU time\n",

@@ -210,16 +210,6 @@ const char *place_line(struct place_lines *l, uint32_t process, uint32_t stack)
 
 /* ---- whole stacks as text ---- */
 
-static bool is_python(const struct call_tree *tree, uint32_t node)
-{
-    for (; node; node = call_tree_node(tree, node)->parent) {
-        unsigned kind = call_tree_frame(tree, node)->kind;
-        if (kind == SHOWN_NATIVE || kind == SHOWN_INLINED || kind == SHOWN_ADDRESS)
-            return false;
-    }
-    return true;
-}
-
 static char *own_line_text(const struct call_tree *tree, uint32_t node)
 {
     uint32_t own = 0;
@@ -270,7 +260,6 @@ void reported_stacks_find(struct survey *survey, const char *symbol_folder,
         uint32_t node = s->stack ? call_tree_stack(&tree, 0, s->process->index, s->stack, NULL) : 0;
         if (!node)
             continue;
-        s->is_python = is_python(&tree, node);
         s->line = own_line_text(&tree, node);
         s->lines = stack_text(&tree, node, false);
         s->json = stack_text(&tree, node, true);

@@ -54,7 +54,6 @@ bool place_frame(const struct place_lines *l, uint32_t process, uint32_t stack,
 struct reported_stack {
     const struct process *process;
     uint32_t stack; /* STACK record number in the process; 0: none */
-    bool is_python; /* all frames are Python's, as in stacks that were read from outside */
     char *line;     /* owned; the innermost line of the user's own, else the user's innermost
                      * function, else the innermost frame; NULL: not known, as are the next */
     char *lines;    /* owned; the frames, innermost first */

@@ -23,7 +23,7 @@
 /* For struct sums_info: returns the row of a range, whose keys are its text and domain. */
 struct sums_row *range_row(struct sums *s, struct key key);
 
-/* Likewise, when all rows exist: groups them. Returns 0. */
+/* Likewise, when all rows exist: groups them. */
 void range_rows_complete(struct sums *s);
 
 /* Groups names alone: each of names[count] that belongs to a group within its domain becomes the

@@ -37,13 +37,12 @@ bool report_wants_steps(const struct report *r)
     return r->request.steps && r->request.steps->is_wanted;
 }
 
-static int begin_marks(struct report *r)
+static void begin_marks(struct report *r)
 {
     const struct step_request *request = r->request.steps;
     r->program_steps = r->marks;
     report_hear(r, steps_consumer(r->marks));
     steps_init(r->marks, &r->walk, request ? request->by : NULL, request ? request->pattern : NULL);
-    return 0;
 }
 
 ANALYSIS_FREES(release_marks, steps_release(r->marks))
@@ -52,14 +51,13 @@ const struct analysis marks_analysis = {ANALYSIS_STATE(marks), .uses = USE_PARTS
                                         .parts = REPORT_IDLE, .begin = begin_marks,
                                         .release = release_marks};
 
-static int begin_peaks(struct report *r)
+static void begin_peaks(struct report *r)
 {
     memory_peaks_init(&r->peaks, &r->walk);
     report_hear(r, ledger_consumer(&r->peaks.ledger));
-    return 0;
 }
 
-static int end_peaks(struct report *r)
+static void end_peaks(struct report *r)
 {
     struct sums *s = &r->sums[ANALYSIS_gpu_memory_sums];
     memory_peaks_finish(&r->peaks);
@@ -72,7 +70,6 @@ static int end_peaks(struct report *r)
         *sums_row(s, process, place->device, PEAK_RESERVED)->values = r->peaks.list[i].reserved;
     }
     sums_finish(s);
-    return 0;
 }
 
 ANALYSIS_FREES(release_peaks, memory_peaks_release(&r->peaks))
@@ -89,18 +86,16 @@ static bool wants_idle(const struct report *r)
     return r->request.use == USE_PARTS || recording_any(r->rec, process_expects_gpu);
 }
 
-static int begin_idle(struct report *r)
+static void begin_idle(struct report *r)
 {
     const struct steps *steps = r->marks ? r->marks : r->request.found;
     report_hear(r, idle_consumer(r->idle));
     idle_init(r->idle, &r->walk, r->request.use == USE_PARTS ? NULL : steps);
-    return 0;
 }
 
-static int end_idle(struct report *r)
+static void end_idle(struct report *r)
 {
     idle_finish(r->idle);
-    return 0;
 }
 
 ANALYSIS_FREES(release_idle, idle_release(r->idle))
@@ -110,22 +105,21 @@ const struct analysis idle_analysis = {ANALYSIS_STATE(idle),   .uses = USE_EXPOR
                                        .begin = begin_idle,    .end = end_idle,
                                        .release = release_idle};
 
-static int begin_hang(struct report *r)
+static void begin_hang(struct report *r)
 {
     hang_init(&r->hang, &r->walk);
     if (r->request.leaves & REPORT_CALLS)
-        return 0;
+        return;
     report_hear(r, collectives_consumer(&r->hang.collectives, r->hang.needs_stacks));
     if (unfinished_may_be(&r->hang.unfinished))
         report_hear(r, unfinished_consumer(&r->hang.unfinished));
-    return 0;
 }
 
-static int end_hang(struct report *r)
+static void end_hang(struct report *r)
 {
     /* Looks up a few stacks, and only if something hangs. */
-    return hang_finish(&r->hang, r->request.leaves_hangs ? SYMBOLS_OFF : r->request.symbols,
-                       r->request.is_part ? &r->sums[ANALYSIS_collective_calls_sums] : NULL);
+    hang_finish(&r->hang, r->request.leaves_hangs ? SYMBOLS_OFF : r->request.symbols,
+                r->request.is_part ? &r->sums[ANALYSIS_collective_calls_sums] : NULL);
 }
 
 ANALYSIS_FREES(release_hang, hang_release(&r->hang))
@@ -133,29 +127,7 @@ ANALYSIS_FREES(release_hang, hang_release(&r->hang))
 const struct analysis hang_analysis = {
     .uses = USE_PARTS, .begin = begin_hang, .end = end_hang, .release = release_hang};
 
-static int end_cost(struct report *r)
-{
-    cost_report_init(&r->cost, r->rec);
-    return 0;
-}
-
-ANALYSIS_FREES(release_cost, free(r->cost.steps))
-
-const struct analysis cost_analysis = {.uses = USE_PARTS, .end = end_cost, .release = release_cost};
-
-static int end_ranks(struct report *r)
-{
-    rank_report_make(&r->ranks, r->rec, r->program_steps, r->idle);
-    return 0;
-}
-
-ANALYSIS_FREES(release_ranks, rank_report_release(&r->ranks))
-
-const struct analysis ranks_analysis = {
-    .uses = USE_PARTS, .end = end_ranks, .release = release_ranks};
-
-/* ---- tables of sums ---------------------------------------------------------------------------
- */
+/* ---- tables of sums -------------------------------------------------------------------------- */
 
 _Static_assert(ANALYSES_COUNT <= 64, "each has a bit");
 
@@ -287,14 +259,6 @@ static bool report_make_is_wanted(const struct report *r, const struct analysis 
            !(a->parts & r->request.leaves) && (!a->is_wanted || a->is_wanted(r));
 }
 
-static int report_make_begin(struct report *r, const struct analysis *a)
-{
-    void *state = memory_new(a->bytes != 0, a->bytes);
-    if (a->bytes)
-        memcpy((char *)r + a->at, &state, sizeof state);
-    return a->begin ? a->begin(r) : 0;
-}
-
 /* Calls after the selection show steps and hangs; calls before it affect operators, libraries and
  * memory in it. */
 static enum selection_calls calls_of(const struct report_request *request)
@@ -326,27 +290,31 @@ static void begin_tables(struct report *r)
     }
 }
 
-int report_begin(struct report *r, struct recording *rec, const struct report_request *request)
+void report_begin(struct report *r, struct recording *rec, const struct report_request *request)
 {
     r->rec = rec;
     r->request = *request;
     r->selection = request->selection;
     r->process_calls = memory_new(rec->count + 1u, sizeof *r->process_calls);
-    int error = r->walk.rec ? 0 : walk_init(&r->walk, rec);
-    if (error == 0)
-        error = resolver_init(&r->resolver, &r->walk);
-    if (error < 0)
-        return error;
+    if (!r->walk.rec)
+        walk_init(&r->walk, rec);
+    resolver_init(&r->resolver, &r->walk);
     if (request->selection)
         r->walk.filter = selection_filter(request->selection, calls_of(request));
     r->walk.symbols =
         request->walk_ns_max ? SYMBOLS_OFF : request->symbols; /* the summary must be quick */
     r->consumer_count = 2;
     begin_tables(r);
-    for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++)
-        if ((r->has_begun[i] = report_make_is_wanted(r, analyses[i])))
-            error = report_make_begin(r, analyses[i]);
-    return error;
+    for (unsigned i = 0; i < REPORT_ANALYSES; i++) {
+        const struct analysis *a = analyses[i];
+        if (!(r->has_begun[i] = report_make_is_wanted(r, a)))
+            continue;
+        void *state = memory_new(a->bytes != 0, a->bytes);
+        if (a->bytes)
+            memcpy((char *)r + a->at, &state, sizeof state);
+        if (a->begin)
+            a->begin(r);
+    }
 }
 
 int report_walk(struct report *r, const struct consumer *first)
@@ -357,32 +325,22 @@ int report_walk(struct report *r, const struct consumer *first)
         r->consumers[0].needs |= WALK_SPANS |
                                  (r->request.leaves & REPORT_IDLE ? (unsigned)WALK_STACKS : 0) |
                                  (r->resolver.leaves_work ? 0 : (unsigned)WALK_LOSSES);
-    int error = resolver_consumer(&r->resolver, &r->consumers[1]);
-    if (error < 0)
-        say_error("report", error);
-    return error < 0 ? error : walk_run(&r->walk, NULL, r->consumers, r->consumer_count);
+    resolver_consumer(&r->resolver, &r->consumers[1]);
+    return walk_run(&r->walk, NULL, r->consumers, r->consumer_count);
 }
 
-int report_end(struct report *r, const char *verb)
+int report_end(struct report *r)
 {
-    int error = 0;
-    for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++) {
-        bool ends = r->has_begun[i] && analyses[i]->end;
-        error = ends ? analyses[i]->end(r) : 0;
-        if (error < 0 && !analyses[i]->says_errors)
-            say_error(verb, error);
-    }
-    return error;
+    for (unsigned i = 0; i < REPORT_ANALYSES && r->error == 0; i++)
+        if (r->has_begun[i] && analyses[i]->end)
+            analyses[i]->end(r);
+    return r->error;
 }
 
 int report_make(struct report *r, struct recording *rec, const struct report_request *request)
 {
     *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
-    int error = report_begin(r, rec, request);
-    if (error < 0) {
-        say_error("report", error);
-        return error;
-    }
+    report_begin(r, rec, request);
     /* Matching collectives needs all kernels, and idle time at the edges of a selection needs work
      * beyond them. */
     if (request->selection)
@@ -396,14 +354,16 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
                              .take_call = leaves_calls ? NULL : report_make_take_call};
     r->walk.ns_max = request->walk_ns_max;
     r->walk.by_process = true;
-    error = report_walk(r, &calls);
+    int error = report_walk(r, &calls);
     r->walk.by_process = false;
     if (error < 0)
         return error;
     r->piece_events = request->selection ? request->selection->found.events : 0;
     report_sum_up(r);
     measure_wall(r);
-    error = report_end(r, "report");
+    error = report_end(r);
+    cost_report_init(&r->cost, rec);
+    rank_report_make(&r->ranks, rec, r->program_steps, r->idle);
     if (request->selection) /* later walks see only the selection */
         request->selection->keeps_work = false;
     return error;
@@ -415,6 +375,8 @@ void report_release(struct report *r)
         sums_release(&r->sums[i]);
     resolver_release(&r->resolver);
     free(r->process_calls);
+    free(r->cost.steps);
+    rank_report_release(&r->ranks);
     for (unsigned i = 0; i < REPORT_ANALYSES; i++) {
         void *state = NULL;
         if (analyses[i]->bytes)

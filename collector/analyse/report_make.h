@@ -85,7 +85,10 @@ struct report {
     uint64_t histogram_rows;       /* remaining rows with a histogram, in all tables */
     const struct next_words *next; /* a view: the proposed next commands; NULL: unchanged */
     const struct steps
-        *program_steps; /* a view: `marks`, or those of `steps`; NULL: not requested */
+        *program_steps;      /* a view: `marks`, or those of `steps`; NULL: not requested */
+    struct cost_report cost; /* cost of gpuprof itself */
+    struct rank_report ranks;
+    int error; /* of the end of an analysis */
     bool has_begun[REPORT_ANALYSES];
     struct consumer consumers[WALK_CONSUMERS_MAX]; /* the first two are report_walk's */
     unsigned consumer_count;
@@ -99,11 +102,12 @@ struct analysis {
     size_t at, bytes; /* ANALYSIS_STATE: its struct, zeroed before it begins */
     unsigned uses;    /* enum report_use: users besides reports */
     unsigned parts;   /* enum report_part: left out if any of these is */
-    bool says_errors; /* it prints its own errors at the end, on stderr */
     bool (*is_wanted)(const struct report *r);
     /* Called before the walk; adds its consumers (report_hear). Release is called in any case. */
-    int (*begin)(struct report *r);
-    int (*end)(struct report *r); /* called after the walk, after the ends of earlier rows */
+    void (*begin)(struct report *r);
+    /* Called after the walk, after the ends of earlier rows. An error goes to r->error, after one
+     * line on stderr. */
+    void (*end)(struct report *r);
     void (*release)(struct report *r);
 };
 
@@ -123,12 +127,12 @@ struct analysis {
 /*
  * The stages of report_make, for callers with their own walk. Begin sets up the `request` in
  * *r, which has `histogram_rows`, and joins a walk that exists. Walk gives each slice to `first`
- * before all others. All return 0, WALK_STOP or an error; report_walk prints its errors, and
- * report_end prints them as `verb`. Call report_release in any case.
+ * before all others. Both others return 0, WALK_STOP or an error after one line on stderr. Call
+ * report_release in any case.
  */
-int report_begin(struct report *r, struct recording *rec, const struct report_request *request);
+void report_begin(struct report *r, struct recording *rec, const struct report_request *request);
 int report_walk(struct report *r, const struct consumer *first);
-int report_end(struct report *r, const char *verb);
+int report_end(struct report *r);
 
 /* Adds a consumer to the report's walk. */
 void report_hear(struct report *r, struct consumer consumer);

@@ -13,15 +13,9 @@ enum { SEEN, SAMPLES, CPU, PYTHON, NATIVE, SYSTEM, GAPS };
 
 #define STACKS_SAMPLED_MAX (1u << 18) /* rows during the walk; the table has fewer */
 
-/* During the walk: why a sample has no stack. */
+/* During the walk: why a sample has no stack. Of a thread without Python: LOOKED plus the kernel's
+ * thread state and system call. */
 enum { HAS_STACK, IN_GPUPROF, IS_TORN, IS_SILENT, NO_STACK, LOOKED };
-
-/* For a sample of a thread without Python: LOOKED plus the kernel's thread state and system
- * call. */
-static uint64_t why_looked(const struct host_sample *sample)
-{
-    return LOOKED + (uint8_t)sample->state + ((uint64_t)(sample->syscall + 1) << 8);
-}
 
 static uint64_t looked_text(struct sums *s, uint64_t why)
 {
@@ -51,8 +45,9 @@ static int samples_take(void *context, const struct slice *s)
                    : sample.is_torn   ? IS_TORN
                    : sample.is_silent ? IS_SILENT
                    : sample.stack     ? HAS_STACK
-                   : sample.is_cpu    ? NO_STACK
-                                      : why_looked(&sample);
+                   : sample.is_cpu
+                       ? NO_STACK
+                       : LOOKED + (uint8_t)sample.state + ((uint64_t)(sample.syscall + 1) << 8);
     struct sums_row *row = sums_row(context, s->event.process->index, sample.stack, why);
     row->values[SEEN] += sample.count;
     row->values[SAMPLES] += sample.is_cpu ? sample.count : 0;

@@ -44,12 +44,13 @@ static void source_report_analysis_release(struct report *report)
 /* State while frames become lines. */
 struct placing {
     uint32_t *line_of; /* owned, by frame number: index in `lines` + 1; 0: not below the folder */
-    struct key_map files;   /* recorded path -> index of the file + 1, or NO_FILE */
-    struct key_map of_tree; /* tree index -> likewise */
-    struct key_map lines;   /* (file, line) -> index in `lines` + 1 */
-    bool is_ambiguous;      /* a path matched several files */
+    /* Recorded path -> index of the file + 1, or NO_FILE; (tree index, IN_TREE) -> likewise; (file,
+     * IN_LINES, line) -> index in `lines` + 1. */
+    struct key_map places;
+    bool is_ambiguous; /* a path matched several files */
 };
 
+enum { IN_TREE = 1, IN_LINES };
 #define NO_FILE UINT32_MAX
 
 static bool has_line(const struct shown_frame *f)
@@ -79,7 +80,7 @@ static void list_files(struct source_report *r)
 static uint32_t file_of(struct source_report *r, struct placing *p, const struct kernel_name *name)
 {
     uint32_t index = 0;
-    uint64_t known = key_map_get(&p->files, (struct key){(uintptr_t)name, 0, 0});
+    uint64_t known = key_map_get(&p->places, (struct key){(uintptr_t)name, 0, 0});
     if (known)
         return (uint32_t)known;
     enum source_match match = source_tree_match(&r->tree, name->raw, &index);
@@ -90,9 +91,9 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
     p->is_ambiguous |= match == SOURCE_SEVERAL;
     uint32_t place = NO_FILE;
     if (match == SOURCE_ONE)
-        place = KEY_MAP_ITEM(&p->of_tree, ((struct key){index, 0, 0}), r->files, r->file_count,
+        place = KEY_MAP_ITEM(&p->places, ((struct key){index, IN_TREE, 0}), r->files, r->file_count,
                              NO_FILE, (&(struct source_file){.recorded = name, .index = index}));
-    key_map_set(&p->files, (struct key){(uintptr_t)name, 0, 0}, place);
+    key_map_set(&p->places, (struct key){(uintptr_t)name, 0, 0}, place);
     return place;
 }
 
@@ -104,19 +105,9 @@ static uint32_t place_in_file(struct source_report *r, struct placing *p,
     struct source_line_cost line = {
         .file = file - 1, .line = (uint32_t)f->line, .function = f->name};
     if (file != NO_FILE)
-        place = KEY_MAP_ITEM(&p->lines, ((struct key){file, f->line, 0}), r->lines, r->line_count,
-                             UINT32_MAX, &line);
+        place = KEY_MAP_ITEM(&p->places, ((struct key){file, IN_LINES, f->line}), r->lines,
+                             r->line_count, UINT32_MAX, &line);
     return place;
-}
-
-static void place_frames(struct source_report *r, struct placing *p)
-{
-    const struct shown_frames *frames = &r->stacks->costs.tree.frames;
-    p->line_of = memory_new(frames->count + 1u, sizeof *p->line_of);
-    list_files(r);
-    for (uint32_t i = 1; i <= frames->count; i++)
-        if (has_line(shown_frame_of(frames, i)))
-            p->line_of[i] = place_in_file(r, p, shown_frame_of(frames, i));
 }
 
 /* Counts the cost of a call's node for the lines that led to it. */
@@ -254,26 +245,30 @@ static bool source_report_is_wanted(const struct report *r)
 }
 
 /* Runs after the stacks are finished; prints doubtful matches on stderr. */
-static int source_report_analysis_end(struct report *report)
+static void source_report_analysis_end(struct report *report)
 {
     struct source_report *r = report->source;
     const struct stack_report *stacks = report->stacks;
     struct placing p = {0};
     size_t room = SOURCE_TEXT_MAX;
     *r = (struct source_report){.stacks = stacks, .is_list = report->request.is_sorted};
-    int error = source_tree_open(&r->tree, report->request.source);
-    if (error == 0)
-        place_frames(r, &p);
-    for (uint32_t i = 0; error == 0 && i < stacks->count; i++)
+    report->error = source_tree_open(&r->tree, report->request.source);
+    say_error("report", report->error);
+    if (report->error < 0)
+        return;
+    const struct shown_frames *frames = &stacks->costs.tree.frames;
+    p.line_of = memory_new(frames->count + 1u, sizeof *p.line_of);
+    list_files(r);
+    for (uint32_t i = 1; i <= frames->count; i++)
+        if (has_line(shown_frame_of(frames, i)))
+            p.line_of[i] = place_in_file(r, &p, shown_frame_of(frames, i));
+    for (uint32_t i = 0; i < stacks->count; i++)
         count_node(r, &p, stacks->rows[i].at, stacks->rows[i].own);
     sort_all(r);
-    for (uint32_t i = 0; error == 0 && i < r->file_count; i++)
+    for (uint32_t i = 0; i < r->file_count; i++)
         show_file(r, i, report->walk.survey.origin_ns, &room);
     free(p.line_of);
-    key_map_release(&p.files);
-    key_map_release(&p.of_tree);
-    key_map_release(&p.lines);
-    return error;
+    key_map_release(&p.places);
 }
 
 const struct analysis source_analysis = {
@@ -336,16 +331,15 @@ static char *row_name(const struct source_report *r, const struct source_row *ro
     if (row->kind == SOURCE_GAP)
         return memory_text("       ...");
     char *text = source_line_text(file, row->line);
-    const char *shown = text ? text : "?";
-    char *clean = r->is_list ? line_printf("%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
-                             : line_printf("%7u%s%s", row->line, *shown ? "  " : "", shown);
+    char *clean = r->is_list ? line_printf("%s:%u%s%s", path, row->line, *text ? "  " : "", text)
+                             : line_printf("%7u%s%s", row->line, *text ? "  " : "", text);
     free(text);
     return clean;
 }
 
 static struct cell json_of(char *text)
 {
-    char *json = text ? json_string(text, strlen(text)) : NULL;
+    char *json = json_string(text, strlen(text));
     free(text);
     return cell_owned(json);
 }

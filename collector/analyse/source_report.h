@@ -62,8 +62,9 @@ struct source_report {
 /* Returns EXIT_OK, or EXIT_USAGE after one line on stderr if there is no such folder. */
 enum exit_code source_report_check(const char *folder);
 
-/* New text for display, without control characters; NULL if out of memory. The first returns a line
- * with tabs as blanks, or "?" if the file lacks it; the second a file's path with remarks. */
+/* New text for display, without control characters. The first returns a line with tabs as blanks,
+ * or
+ * "?" if the file lacks it; the second a file's path with remarks. */
 char *source_line_text(const struct source_file *file, uint32_t line);
 char *source_head_text(const struct source_report *r, const struct source_file *file);
 

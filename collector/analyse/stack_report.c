@@ -28,14 +28,13 @@ static bool stack_report_is_wanted(const struct report *r)
            r->request.by == BY_SOURCE;
 }
 
-static int stack_report_analysis_begin(struct report *r)
+static void stack_report_analysis_begin(struct report *r)
 {
     r->stacks->by = r->request.by;
     r->stacks->is_mine = r->request.is_mine;
     stack_costs_init(&r->stacks->costs, &r->walk);
     r->stacks->costs.has_samples = r->request.by != BY_STACK; /* rows of stacks are calls */
     report_hear(r, stack_costs_consumer(&r->stacks->costs));
-    return 0;
 }
 
 static void stack_report_analysis_release(struct report *r)
@@ -126,7 +125,7 @@ static void list_calls(struct stack_report *r)
     }
 }
 
-static int stack_report_analysis_end(struct report *report)
+static void stack_report_analysis_end(struct report *report)
 {
     struct stack_report *r = report->stacks;
     stack_costs_finish(&r->costs, report->request.symbols);
@@ -138,7 +137,6 @@ static int stack_report_analysis_end(struct report *report)
     if (r->lines)
         list_lines(r);
     ARRAY_SORT(r->rows, r->count, compare_rows);
-    return 0;
 }
 
 const struct analysis stacks_analysis = {
@@ -291,8 +289,8 @@ void stack_report_print_missing_reasons(const struct stack_report *r, bool with_
         for (unsigned i = 0; i < count; i++) {
             char *text =
                 missing_reason_text(&found[i], r->costs.rec, k ? "Python frames" : "stacks");
-            char *clean = text ? json_line(text) : NULL;
-            fprintf(out, "%s\n", clean ? clean : "?");
+            char *clean = json_line(text);
+            fprintf(out, "%s\n", clean);
             free(clean);
             free(text);
         }

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "base/next_words.h"
 #include "base/text.h"
-#include "error.h"
 #include "read/process.h"
 #include "resolve/selection.h"
 
@@ -94,13 +93,12 @@ void step_waits_find(struct steps *steps, struct idle *idle)
     free(sums.waited);
 }
 
-static int end_piece(struct report *r)
+static void end_piece(struct report *r)
 {
     if (r->marks && r->selection)
         selection_keep_steps(r->selection, r->marks);
     if (r->marks)
         step_waits_find(r->marks, r->idle);
-    return 0;
 }
 
 const struct analysis piece_analysis = {.end = end_piece};
@@ -303,8 +301,7 @@ static void print_alone(const struct step_report *r, FILE *out)
              step->number, rank ? "rank" : "pid", rank ? rank : pid);
     char *next = next_line(r->report->next, text);
     fprintf(out, "  %s%s ranges and calls: %s\n",
-            is_awaited ? process_who(step->process, who) : "its", is_awaited ? "'s" : "",
-            next ? next : "?");
+            is_awaited ? process_who(step->process, who) : "its", is_awaited ? "'s" : "", next);
     free(next);
 }
 
@@ -327,8 +324,8 @@ static void changes_before(const struct table *t, FILE *out)
     char *slowest = step_text(r, r->differs.compared[1]),
          *median = step_text(r, r->differs.compared[0]);
     fprintf(out, "difference between the slowest step, %s (%s), and the median step, %s (%s)\n",
-            slowest ? slowest : "?", time_text(a, step_ns(r->differs.compared[1])),
-            median ? median : "?", time_text(b, step_ns(r->differs.compared[0])));
+            slowest, time_text(a, step_ns(r->differs.compared[1])), median,
+            time_text(b, step_ns(r->differs.compared[0])));
     free(slowest);
     free(median);
     print_waits(r, out);

@@ -81,14 +81,6 @@ static void step_report_spend(struct step_report *r, struct step_sweep *p, const
         spend_in(r, p, step, phase, to_ns - at_ns);
 }
 
-static void leave_step(struct step_report *r, struct step_sweep *p, const struct step *step)
-{
-    r->all.host_ns[PHASE_NONE] += is_split(r, step) ? p->gap_ns : 0;
-    p->gap_ns = 0;
-    p->phase = PHASE_NONE;
-    p->next++;
-}
-
 /* Advances to `to_ns`, with the state from before the current event. */
 static void step_report_pass_time(struct step_report *r, struct step_sweep *p, uint64_t to_ns)
 {
@@ -104,7 +96,10 @@ static void step_report_pass_time(struct step_report *r, struct step_sweep *p, u
         }
         if (to_ns < step->end_ns)
             return;
-        leave_step(r, p, step);
+        r->all.host_ns[PHASE_NONE] += is_split(r, step) ? p->gap_ns : 0;
+        p->gap_ns = 0;
+        p->phase = PHASE_NONE;
+        p->next++;
     }
 }
 
@@ -147,14 +142,6 @@ static void count_op(struct step_sweep *p, const struct host_span *op, uint32_t 
         p->loaders += by;
 }
 
-static void step_report_close_op(struct step_report *r, const struct host_span *op)
-{
-    uint64_t ns = op->end_ns - op->begin_ns;
-    if (op_works(op))
-        step_differences_add(&r->differs, CHANGE_OPERATOR, op->process, op->begin_ns, op->text,
-                             !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
-}
-
 static void step_report_take_op(struct step_report *r, const struct slice *s)
 {
     struct host_span *op = s->span;
@@ -169,8 +156,10 @@ static void step_report_take_op(struct step_report *r, const struct slice *s)
     if (p->loaders > loaders && !loaders && p->next < p->end &&
         r->steps.list[p->next].begin_ns <= s->event.begin_ns)
         r->steps.list[p->next].batches++;
-    if (!opens && s->change != SPAN_LOST && !s->is_filtered)
-        step_report_close_op(r, op);
+    uint64_t ns = op->end_ns - op->begin_ns;
+    if (!opens && s->change != SPAN_LOST && !s->is_filtered && op_works(op))
+        step_differences_add(&r->differs, CHANGE_OPERATOR, op->process, op->begin_ns, op->text,
+                             !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -215,14 +204,13 @@ static int step_report_take(void *context, const struct slice *s)
     return 0;
 }
 
-/* The phase of a call by the operators around it, or an error. */
-static int phase_of_call(struct step_report *r, const struct correlated_call *call)
+/* The phase of a call by the operators around it. */
+static enum step_phase phase_of_call(struct step_report *r, const struct correlated_call *call)
 {
     uint32_t number = call->span;
     enum step_phase found = PHASE_NONE;
     const struct span_node *node;
     bool is_in_unit = false;
-    int error = 0;
     while ((node = survey_span(&r->walk->survey, call, SPANS_OF(SPAN_OP), &number, false))) {
         enum step_phase said = op_phase_said(node->scope, node->text);
         if (found == PHASE_NONE)
@@ -233,11 +221,9 @@ static int phase_of_call(struct step_report *r, const struct correlated_call *ca
             break;
         is_in_unit |= found == PHASE_NONE && op_scope_works(node->scope);
     }
-    if (error < 0)
-        return error;
     return is_in_unit && (found == PHASE_NONE || found == PHASE_OPTIMIZER)
-               ? (int)op_phases_at(&r->phases, call->thread, call->begin_ns)
-               : (int)found;
+               ? op_phases_at(&r->phases, call->thread, call->begin_ns)
+               : found;
 }
 
 /* GPU work counts for the step and phase in which the host launched it. */
@@ -248,12 +234,10 @@ static int take_slice_of_work(void *context, const struct slice *s)
     uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
     const struct step *step = steps_at(&r->steps, e->process, at_ns);
     step_report_take(r, s);
-    if (!step || !is_split(r, step) || step->end_ns <= at_ns)
-        return 0;
-    int phase = s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE;
-    if (phase >= 0)
-        r->all.gpu_ns[phase] += e->end_ns - e->begin_ns;
-    return phase < 0 ? phase : 0;
+    if (step && is_split(r, step) && step->end_ns > at_ns)
+        r->all.gpu_ns[s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE] +=
+            e->end_ns - e->begin_ns;
+    return 0;
 }
 
 /* ---- after the walk -------------------------------------------------------------------------- */
@@ -334,15 +318,14 @@ static void order_steps(struct step_report *r)
     step_differences_find(r);
 }
 
-static int step_report_analysis_begin(struct report *r)
+static void step_report_analysis_begin(struct report *r)
 {
     report_hear(r, op_phases_consumer(&r->steps->phases));
     op_phases_init(&r->steps->phases, &r->walk);
-    return 0;
 }
 
 /* Uses a walk of its own. Its losses are dropped: those of the report's walk are complete. */
-static int step_report_analysis_end(struct report *report)
+static void step_report_analysis_end(struct report *report)
 {
     struct step_report *r = report->steps;
     const struct step_request *request = report->request.steps;
@@ -365,14 +348,12 @@ static int step_report_analysis_end(struct report *report)
     r->sweeps = memory_new(rec->count + 1u, sizeof *r->sweeps);
     r->thread_phases = memory_new(rec->thread_count + 1u, sizeof *r->thread_phases);
     order_steps(r);
-    int error = r->steps.count ? walk_run(walk, NULL, &parts, 1) : 0;
+    report->error = r->steps.count ? walk_run(walk, NULL, &parts, 1) : 0;
     free(walk->losses);
     walk->losses = losses;
     walk->filter = filter;
-    return error;
 }
 
 const struct analysis steps_analysis = {
-    ANALYSIS_STATE(steps),           .says_errors = true,
-    .is_wanted = report_wants_steps, .begin = step_report_analysis_begin,
+    ANALYSIS_STATE(steps), .is_wanted = report_wants_steps, .begin = step_report_analysis_begin,
     .end = step_report_analysis_end, .release = step_report_analysis_release};

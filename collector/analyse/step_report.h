@@ -102,14 +102,14 @@ void step_differences_list(struct step_differences *d);
 
 #define STEP_WAIT_NS 1000u /* shorter waits stay out of the text: clocks agree no better */
 
-/* Finds which process each step waited for. `idle`, finished, may be NULL. 0 or an error. */
+/* Finds which process each step waited for. `idle`, finished, may be NULL. */
 void step_waits_find(struct steps *steps, struct idle *idle);
 
 /* True if `step` was within a hundredth as long as the one that it waited for. Reports then name
  * that one, which waited less itself. */
 bool step_has_only_waited(const struct steps *steps, const struct step *step);
 
-/* "rank 1, 20.000 ms" in new memory; NULL if the wait is below STEP_WAIT_NS, or out of memory. */
+/* "rank 1, 20.000 ms" in new memory; NULL if the wait is below STEP_WAIT_NS. */
 char *step_wait_text(const struct step *step);
 
 extern const struct step_part_info {

@@ -52,24 +52,19 @@ void thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon
     *h = (struct thread_times){.walk = walk, .horizon = horizon, .context = context};
     h->names.plain = true;
     kernel_names_limit(&h->names, recording_bytes(rec));
-    h->threads = memory_new(rec->thread_count + 1u, sizeof *h->threads);
-    h->silences = memory_new(rec->thread_count + 1u, sizeof *h->silences);
-    h->stops = memory_new(rec->count + 1u, sizeof *h->stops);
+    h->threads = memory_new(2 * rec->thread_count + rec->count + 1u, sizeof *h->threads);
+    h->silences = h->threads + rec->thread_count;
+    h->stops = h->silences + rec->thread_count;
     h->is_known = memory_new(rec->count + 1u, sizeof *h->is_known);
     h->busy_ns = memory_new(rec->count + 1u, sizeof *h->busy_ns);
 }
 
 void thread_times_release(struct thread_times *h)
 {
-    for (uint32_t i = 0; h->threads && i < h->walk->rec->thread_count; i++)
+    const struct recording *rec = h->threads ? h->walk->rec : NULL;
+    for (uint32_t i = 0; rec && i < 2 * rec->thread_count + rec->count; i++)
         free(h->threads[i].spans);
-    for (uint32_t i = 0; h->silences && i < h->walk->rec->thread_count; i++)
-        free(h->silences[i].spans);
-    for (uint32_t i = 0; h->stops && i < h->walk->rec->count; i++)
-        free(h->stops[i].spans);
     free(h->threads);
-    free(h->silences);
-    free(h->stops);
     free(h->is_known);
     free(h->busy_ns);
     kernel_names_release(&h->names);
@@ -157,12 +152,10 @@ static void take_look(struct thread_times *h, const struct slice *s,
     delay.ns = delay.ns < span->ns / PART_LEAST ? 0 : delay.ns;
     fault.ns = fault.ns < sample->ran_ns / PART_LEAST ? 0 : fault.ns;
     rest.ns -= delay.ns + fault.ns;
-    if (delay.ns)
-        thread_time_add(h, s->event.process, t, &delay);
-    if (fault.ns)
-        thread_time_add(h, s->event.process, t, &fault);
-    if (rest.ns)
-        thread_time_add(h, s->event.process, t, &rest);
+    const struct thread_span *parts[] = {&delay, &fault, &rest};
+    for (unsigned i = 0; i < 3; i++)
+        if (parts[i]->ns)
+            thread_time_add(h, s->event.process, t, parts[i]);
 }
 
 static void thread_time_take_sample(struct thread_times *h, const struct slice *s)

@@ -88,9 +88,9 @@ struct thread_spans {
 
 struct thread_times {
     struct walk *walk;             /* a view */
-    struct thread_spans *threads;  /* owned, by the index of a thread */
+    struct thread_spans *threads;  /* owned, by the index of a thread; the next two lie behind it */
     struct thread_spans *silences; /* likewise */
-    struct thread_spans *stops;    /* owned, by process index: stops of all its threads */
+    struct thread_spans *stops;    /* by process index: stops of all its threads */
     bool *is_known;                /* owned, by process index: it has such records */
     uint64_t *busy_ns;             /* likewise: total time that its threads ran or read */
     uint32_t span_count;           /* allocated spans of all threads */

@@ -101,7 +101,7 @@ static void throttle_finding_weigh(struct finding *to, const struct device_row *
 }
 
 /* Runs after all findings except the memory's. */
-static int throttle_finding_analysis_end(struct report *report)
+static void throttle_finding_analysis_end(struct report *report)
 {
     struct findings *f = report->findings;
     const struct device_report *r = report->devices;
@@ -121,7 +121,6 @@ static int throttle_finding_analysis_end(struct report *report)
         f->list[f->count++] = found;
     }
     findings_sort(f);
-    return 0;
 }
 
 const struct analysis throttle_analysis = {.end = throttle_finding_analysis_end};

@@ -70,33 +70,24 @@ static struct key unfinished_key_of(const struct process *p, const struct thread
     return (struct key){p->index, handle, handle <= 2 ? t->index + 1ull : 0};
 }
 
-/* Sets *place to the stream's index + 1, creating it if new; 0 if there is no room. 0 or
- * GPUPROF_NO_MEMORY. */
-static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
-{
-    const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
-    const struct key key = unfinished_key_of(e->process, e->thread, handle);
-    *place = KEY_MAP_ITEM(&u->streams_of, key, u->streams, u->stream_count, UNFINISHED_STREAMS_MAX,
-                          &new);
-    return 0;
-}
-
 /* Notes that all launches into the stream up to then have ended. */
 static void end_until(struct unfinished_stream *s, uint64_t ns)
 {
     s->done_ns = ns > s->done_ns ? ns : s->done_ns;
 }
 
-static int unfinished_take_launch(struct unfinished *u, const struct slice *slice)
+static void unfinished_take_launch(struct unfinished *u, const struct slice *slice)
 {
     const struct event *e = &slice->event;
     uint64_t handle;
-    uint32_t stream;
     if (!function_stream(e->function, e->record, &handle))
-        return 0;
-    int error = add_stream(u, e, handle, &stream);
+        return;
+    const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
+    const struct key key = unfinished_key_of(e->process, e->thread, handle);
+    uint32_t stream = KEY_MAP_ITEM(&u->streams_of, key, u->streams, u->stream_count,
+                                   UNFINISHED_STREAMS_MAX, &new);
     if (!stream)
-        return error;
+        return;
     uint32_t at = u->launch_count++ % UNFINISHED_LAUNCHES_MAX;
     struct unfinished_launch *l = &u->launches[at];
     const struct host_span *op = walk_op(slice);
@@ -110,7 +101,6 @@ static int unfinished_take_launch(struct unfinished *u, const struct slice *slic
                                     .id = e->record->correlation,
                                     .stack = e->record->stack_id};
     u->by_id[l->id % UNFINISHED_LAUNCHES_MAX] = at + 1;
-    return 0;
 }
 
 /* The index + 1 of the stream in a call; 0 if nothing was launched into it. */
@@ -129,7 +119,7 @@ static const struct unfinished_event *named_event(const struct unfinished *u, co
     return known ? &u->events[known - 1] : NULL;
 }
 
-static int take_record(struct unfinished *u, const struct event *e)
+static void take_record(struct unfinished *u, const struct event *e)
 {
     const struct unfinished_event record = {(uint32_t)named_stream(u, e), e->begin_ns};
     const struct key key = {e->process->index, event_arg(e), 0};
@@ -138,7 +128,6 @@ static int take_record(struct unfinished *u, const struct event *e)
                            : 0;
     if (place)
         u->events[place - 1] = record;
-    return 0;
 }
 
 /* Takes a synchronisation that returned, or a query that found all done: earlier work has ended in
@@ -186,10 +175,10 @@ static int unfinished_take(void *context, const struct slice *s)
     if (r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_STALE | RECORD_NESTED))
         return 0;
     if (does == API_DOES_LAUNCH || does == API_DOES_GRAPH_LAUNCH || is_stream_wait(e->function))
-        return unfinished_take_launch(u, s);
-    if (does == API_DOES_EVENT_RECORD)
-        return take_record(u, e);
-    if (does == API_DOES_SYNC || does == API_DOES_QUERY)
+        unfinished_take_launch(u, s);
+    else if (does == API_DOES_EVENT_RECORD)
+        take_record(u, e);
+    else if (does == API_DOES_SYNC || does == API_DOES_QUERY)
         take_sync(u, e);
     return 0;
 }

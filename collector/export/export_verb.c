@@ -243,7 +243,7 @@ static int write_with_tables(struct export *x, const struct consumer *consumer)
     first.end = NULL;
     int error = report_walk(&x->report, &first);
     if (error == 0)
-        error = report_end(&x->report, VERB);
+        error = report_end(&x->report);
     if (error == 0 && !x->out->error)
         x->format->end(x->writer);
     return error;
@@ -261,7 +261,9 @@ static int write_events(struct export *x, const struct options *options)
         .symbols = options->symbols,
         .found = &x->steps};
     r->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
-    int error = x->format->is_rows ? 0 : report_begin(r, &x->rec, &request);
+    int error = 0;
+    if (!x->format->is_rows)
+        report_begin(r, &x->rec, &request);
     struct export_scope scope = {.options = options,
                                  .format = x->format,
                                  .steps = &x->steps,
@@ -270,7 +272,7 @@ static int write_events(struct export *x, const struct options *options)
     unsigned work = recording_any(&x->rec, process_expects_gpu) ? WALK_WORK | WALK_LOSSES : 0;
     struct consumer consumer = {
         .context = x, .needs = WALK_SPANS | work, .take = export_verb_take, .end = export_verb_end};
-    x->writer = error == 0 ? x->format->create(x->out, &x->report.walk, &scope) : NULL;
+    x->writer = x->format->create(x->out, &x->report.walk, &scope);
     if (x->writer && x->format->is_rows)
         error = write_rows(x, &consumer);
     else if (x->writer)

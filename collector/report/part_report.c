@@ -326,18 +326,19 @@ static int start_report(struct combination *c)
             recording_say_jobs(rec, "select one with 'gpuprof report --job=N' of the recordings");
         error = recording_arrange(rec);
     }
-    if (error == 0)
-        error = report_begin(
-            r, rec, &(struct report_request){.use = USE_PARTS, .by = BY_NAME, .groups = c->groups});
+    if (error < 0)
+        return error;
+    report_begin(r, rec,
+                 &(struct report_request){.use = USE_PARTS, .by = BY_NAME, .groups = c->groups});
     cost_report_init(&r->cost, rec);
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+    for (uint32_t i = 0; i < rec->count; i++) {
         const struct process_reported *reported = &c->reported[rec->processes[i]->number];
         r->process_calls[i] = reported->calls;
         r->walk.recorded[i].window = reported->window;
     }
     for (uint32_t i = 0, first = 0; i < c->part_count; first += c->parts[i++].process_count)
         c->parts[i].processes = rec->loaded ? rec->loaded + first : NULL; /* in parts' order */
-    return error;
+    return 0;
 }
 
 /* ---- sections -------------------------------------------------------------------------------- */
