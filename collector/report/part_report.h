@@ -105,11 +105,11 @@ const char *part_report_missing(unsigned missing, char text[static PART_MISSING_
  * Makes tables from parts (part_report.h), either with several workers (workers.h), each of which
  * reads its share of the files as report --partial does, or from what an earlier report stored.
  *
- * FOLDER/.gpuprof-report has the parts that a whole report was combined from. Every table that
- * parts can give comes from there; only memory problems are looked for again. It is derived data
- * and may be deleted at any time. It begins with a part (query/part_file.h) that has a key and the
- * state of other files used to resolve names; the report's parts follow. It is used only while all
- * these files are unchanged.
+ * FOLDER/.gpuprof-report has the parts that a whole report was combined from, and its findings
+ * about memory. Every table that parts can give comes from there. It is derived data and may be
+ * deleted at any time. It begins with a part (query/part_file.h) that has a key, the state of other
+ * files used to resolve names, and the findings; the report's parts follow. It is used only while
+ * all these files are unchanged.
  */
 
 /*
@@ -123,9 +123,16 @@ struct report_cache {
     int fd;             /* owned; -1: not open */
     uint64_t at, bytes; /* where the next part begins; length of the file */
     uint32_t count;     /* number of parts */
+    struct part head;
 };
+
+void report_cache_release(struct report_cache *k);
 
 /* Reads the next part (combination_part_fn; the context is the struct report_cache). */
 enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part);
+
+/* Puts the findings about memory into the combined report. Returns 0; after GPUPROF_DAMAGED the
+ * report must be made anew. */
+int report_cache_memory(struct report_cache *k, struct combination *c);
 
 #endif

@@ -102,7 +102,62 @@ static const char *path_in(const char *folder, char *path)
     return snprintf(path, PATH_MAX, "%s/" NAME, folder) < PATH_MAX ? path : "";
 }
 
-/* Reads or writes what the first part has. */
+/* ---- findings about memory ------------------------------------------------------------------- */
+
+struct kept_finding {
+    struct finding finding;
+    uint32_t kind;
+};
+
+#define ROW_FIELDS(row)                                                                            \
+    PART(struct kept_finding, finding.rows[row].name),                                             \
+        PART_SPAN(struct kept_finding, finding.rows[row].count, finding.rows[row].bytes)
+
+static const struct part_field finding_fields[] = {
+    PART(struct kept_finding, kind, .below = FINDING_KINDS),
+    PART_SPAN(struct kept_finding, finding.bytes, finding.of_bytes),
+    PART(struct kept_finding, finding.process),
+    PART_SPAN(struct kept_finding, finding.device, finding.devices),
+    PART(struct kept_finding, finding.where),
+    PART(struct kept_finding, finding.row_count, .below = FINDING_ROWS + 1),
+    ROW_FIELDS(0),
+    ROW_FIELDS(1),
+    ROW_FIELDS(2),
+    {0}};
+_Static_assert(FINDING_ROWS == 3, "each row has its fields");
+
+static void put_findings(struct part *p, const struct findings *f)
+{
+    for (uint32_t i = 0; i < f->count; i++) {
+        const struct finding *finding = &f->list[i];
+        struct kept_finding row = {*finding, (uint32_t)(finding->kind - finding_kinds)};
+        if (finding->bytes) /* findings about time have no bytes */
+            part_put_row(p, finding_fields, &row);
+    }
+    part_put_end(p);
+}
+
+int report_cache_memory(struct report_cache *k, struct combination *c)
+{
+    struct part *p = &k->head;
+    struct findings *f = c->report.findings;
+    p->processes = c->rec.processes;
+    p->process_count = c->rec.count;
+    for (bool has_row = true; has_row && f->count < FINDING_KINDS;) {
+        struct kept_finding row = {0};
+        has_row = part_get_row(p, finding_fields, &row);
+        row.finding.kind = &finding_kinds[row.kind];
+        for (uint32_t i = 0; i < row.finding.row_count; i++)
+            p->has_failed |= !row.finding.rows[i].name;
+        f->list[f->count] = row.finding; /* freed with the others, also after a failure */
+        f->count += has_row || p->has_failed;
+    }
+    findings_sort(f);
+    c->report.missing &= ~(unsigned)PART_MEMORY;
+    return p->has_failed || p->at != p->length ? GPUPROF_DAMAGED : 0;
+}
+
+/* Reads or writes what precedes the findings. */
 static void carry_head(struct part *p, struct kept_head *h)
 {
     part_number(p, &h->key);
@@ -111,7 +166,8 @@ static void carry_head(struct part *p, struct kept_head *h)
     part_u32(p, &h->count);
 }
 
-/* Stores a combination of parts that were read from files. A failure to write is ignored. */
+/* Stores a combination of parts that were read from files, with its findings about memory. A
+ * failure to write is ignored. */
 static void report_cache_write(const char *folder, uint64_t key, const struct combination *c)
 {
     const struct recording *rec = &c->rec;
@@ -128,6 +184,7 @@ static void report_cache_write(const char *folder, uint64_t key, const struct co
     part_begin(&head, file.fd, 0);
     head.count = 1;
     carry_head(&head, &h);
+    put_findings(&head, c->report.findings);
     int error = part_end(&head);
     uint64_t end = head.file_bytes;
     part_release(&head);
@@ -153,27 +210,25 @@ static bool open_own(struct report_cache *k, const char *path)
     return S_ISREG(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Opens what was stored with that key. Returns false if nothing usable is there: it was made from
- * other recordings, or files used to resolve names have changed. The caller closes k->fd. */
+/* Opens what was stored with that key. Returns false if nothing usable is there: it was
+ * made from other recordings, or files used to resolve names have changed. Call
+ * report_cache_release in both cases. */
 static bool report_cache_read(struct report_cache *k, const char *folder, uint64_t key)
 {
     char path[PATH_MAX];
     struct kept_head h = {0};
-    struct part head = {0};
     int error = 0;
     *k = (struct report_cache){0};
-    bool is_good = open_own(k, path_in(folder, path)) &&
-                   !part_open(&head, k->fd, 0, k->bytes, &error) && error == 0;
-    if (is_good)
-        carry_head(&head, &h);
-    const char *files = (const char *)h.files;
-    k->at = head.file_bytes;
+    if (!open_own(k, path_in(folder, path)) || part_open(&k->head, k->fd, 0, k->bytes, &error) ||
+        error < 0)
+        return false;
+    carry_head(&k->head, &h);
+    k->at = k->head.file_bytes;
     k->count = h.count;
-    is_good &= !head.has_failed && h.count && h.count <= WORKERS_MAX && h.key == key &&
-               (!h.files_bytes || !files[h.files_bytes - 1]) &&
-               h.hash == hash_of_files(files, h.files_bytes);
-    part_release(&head);
-    return is_good;
+    const char *files = (const char *)h.files;
+    return !k->head.has_failed && h.count && h.count <= WORKERS_MAX && h.key == key &&
+           (!h.files_bytes || !files[h.files_bytes - 1]) &&
+           h.hash == hash_of_files(files, h.files_bytes);
 }
 
 enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part)
@@ -185,6 +240,13 @@ enum exit_code report_cache_part(void *kept, uint32_t index, struct part *part)
     k->at += part->file_bytes;
     bool is_last = index + 1 == k->count;
     return error < 0 || wrong || is_last != (k->at == k->bytes) ? EXIT_ENVIRONMENT : EXIT_OK;
+}
+
+void report_cache_release(struct report_cache *k)
+{
+    if (k->fd >= 0)
+        close(k->fd);
+    part_release(&k->head);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -249,18 +311,14 @@ static enum exit_code read_made(void *context, uint32_t index, struct part *part
     return wrong || error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-/* Combines the parts if they have everything but findings about memory, for which it reads the
- * recordings, and leaves out tables of the host that were not asked for. Returns false after
- * releasing the combination. */
+/* Combines the parts if they have everything but findings about memory, and leaves out tables of
+ * the host that were not asked for. Returns false after releasing the combination. */
 static bool shared_report_add_up(struct combination *c, uint32_t count, combination_part_fn *read,
-                                 void *context, struct recording *rec,
-                                 const struct options *options, const struct report_view *view)
+                                 void *context, const struct recording *rec,
+                                 const struct report_view *view)
 {
-    unsigned needs = report_needs(view);
-    bool is_made =
-        combination_make(c, count, read, context, true, view->groups) == EXIT_OK &&
-        !(c->report.missing & needs & ~PART_MEMORY) && !c->has_more &&
-        (!(c->report.missing & needs) || look_at_memory(&c->report, rec, options->symbols));
+    bool is_made = combination_make(c, count, read, context, true, view->groups) == EXIT_OK &&
+                   !(c->report.missing & report_needs(view) & ~PART_MEMORY) && !c->has_more;
     if (is_made)
         analyses_leave(c->report.sums, report_leaves(view, rec) & REPORT_HOST);
     else
@@ -285,10 +343,14 @@ static bool make_shared(struct combination *c, struct recording *rec, const stru
         .progress = rec->progress};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
-    bool is_made =
-        make_parts(s) && shared_report_add_up(c, s->count, read_made, s, rec, options, view);
+    bool is_made = make_parts(s) && shared_report_add_up(c, s->count, read_made, s, rec, view);
     workers_end(&s->workers, WORKERS_UNWANTED); /* they free their memory meanwhile */
     progress_clear(s->progress);
+    if (is_made && c->report.missing & s->request.refused &&
+        !look_at_memory(&c->report, rec, options->symbols)) {
+        combination_release(c);
+        is_made = false;
+    }
     if (is_made && key)
         report_cache_write(options->paths[0], key, c);
     for (uint32_t i = 0; i < s->count; i++)
@@ -304,8 +366,15 @@ static bool read_kept(struct combination *c, struct recording *rec, const struct
 {
     struct report_cache k;
     bool is_made = report_cache_read(&k, options->paths[0], key) &&
-                   shared_report_add_up(c, k.count, report_cache_part, &k, rec, options, view);
-    file_close(k.fd);
+                   shared_report_add_up(c, k.count, report_cache_part, &k, rec, view);
+    if (is_made && c->report.missing & report_needs(view)) {
+        is_made = c->report.peaks.ooms /* the overview has more than findings */
+                      ? look_at_memory(&c->report, rec, options->symbols)
+                      : report_cache_memory(&k, c) == 0;
+        if (!is_made)
+            combination_release(c);
+    }
+    report_cache_release(&k);
     return is_made;
 }
 

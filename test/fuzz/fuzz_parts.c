@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file_at.h"
@@ -75,10 +76,11 @@ static void print(char **paths, int count, unsigned how)
     fuzz_run(&report_verb, 4 + count, argv);
 }
 
-/* As part_report.h has them; the last piece was of older versions, and is left out. */
+/* As part_report.h has them: the last piece is what was found about memory. */
 static void print_kept(const struct piece *pieces, int count)
 {
     static const struct report_view view = {.is_full = true};
+    const struct piece *last = &pieces[count - 1];
     struct report_cache k = {.count = (uint32_t)count - 1, .fd = file_unnamed()};
     struct combination c;
     FILE *out = fopen("/dev/null", "w");
@@ -86,10 +88,14 @@ static void print_kept(const struct piece *pieces, int count)
         file_write_at(k.fd, k.bytes, pieces[i].at, pieces[i].length);
         k.bytes += pieces[i].length;
     }
-    if (combination_make(&c, k.count, report_cache_part, &k, true, true) == EXIT_OK)
+    k.head.length = last->length > HEADER_BYTES ? last->length - HEADER_BYTES : 0;
+    k.head.data = malloc(k.head.length + 1);
+    memcpy(k.head.data, last->at + last->length - k.head.length, k.head.length);
+    if (combination_make(&c, k.count, report_cache_part, &k, true, true) == EXIT_OK &&
+        report_cache_memory(&k, &c) == 0)
         report_print_text(&c.report, &view, out);
     combination_release(&c);
-    file_close(k.fd);
+    report_cache_release(&k);
     fclose(out);
 }
 
