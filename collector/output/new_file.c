@@ -50,31 +50,25 @@ int new_file_open(struct new_file *f, const char *path, mode_t mode)
     return GPUPROF_IO;
 }
 
-static int name_unnamed(struct new_file *f)
-{
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", f->fd);
-    unlink(f->temporary);
-    int failed = linkat(AT_FDCWD, link, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW);
-    f->unnamed = failed < 0;
-    return failed < 0 ? GPUPROF_IO : 0;
-}
-
 int new_file_place(struct new_file *f, bool durable)
 {
-    int error = durable && fsync(f->fd) < 0 ? GPUPROF_IO : 0;
-    if (error == 0 && f->unnamed)
-        error = name_unnamed(f);
-    int fd = f->fd;
+    int fd = f->fd, failed = durable ? fsync(fd) : 0;
+    if (failed == 0 && f->unnamed) {
+        char link[40];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        unlink(f->temporary);
+        failed = linkat(AT_FDCWD, link, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW);
+        f->unnamed = failed < 0;
+    }
     f->fd = -1;
-    if (error < 0)
+    if (failed < 0)
         file_close(fd);
     else if (close(fd) < 0 || rename(f->temporary, f->path) < 0)
-        error = GPUPROF_IO;
-    if (error < 0)
+        failed = -1;
+    if (failed < 0)
         new_file_drop(f);
     release(f);
-    return error;
+    return failed < 0 ? GPUPROF_IO : 0;
 }
 
 void new_file_drop(struct new_file *f)

@@ -447,9 +447,6 @@ static enum exit_code serve_all(const struct options *options, int page, int tra
     enum exit_code code = is_whole ? serve(options, resources, stop_fd) : EXIT_ENVIRONMENT;
     if (!is_whole)
         message("view: %s", strerror(errno));
-    for (const struct resource *r = resources; r->name; r++)
-        close(r->fd);
-    close(stop_fd);
     free(name);
     return code;
 }
