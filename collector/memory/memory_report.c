@@ -282,6 +282,7 @@ static int memory_report_take(void *context, const struct slice *s)
 static int memory_report_end(void *context)
 {
     struct memory_report *m = context;
+    memory_ranges_sort(m);
     if (!m->times.is_past_asked)
         pass_asked(m);
     if (m->times.is_before)

@@ -444,5 +444,6 @@ enum exit_code memory_run(const struct options *options);
 
 /* Takes any slice, after the ledger. */
 void memory_ranges_take(struct memory_report *m, const struct slice *s);
+void memory_ranges_sort(struct memory_report *m); /* largest peak first */
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory over time: the tables of steps, time slices, ranges, and the host's memory. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/json_text.h"
@@ -140,6 +141,19 @@ void memory_ranges_take(struct memory_report *m, const struct slice *s)
         memory_ranges_end(m, span);
 }
 
+static int memory_ranges_compare(const void *left, const void *right)
+{
+    const struct memory_range_row *a = left, *b = right;
+    return ORDER(b->peak, a->peak)
+               ?: strcmp(a->name ? a->name->raw : "", b->name ? b->name->raw : "")
+               ?: ORDER(a->place, b->place);
+}
+
+void memory_ranges_sort(struct memory_report *m)
+{
+    ARRAY_SORT(m->ranges.rows, m->ranges.count, memory_ranges_compare);
+}
+
 #define ROW struct memory_range_row
 
 enum { WHERE = 2, COUNT, RANGE_PEAK, RISE, KEPT };
@@ -177,7 +191,6 @@ const struct table_info memory_ranges_table = {
     .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
     .text_limit = 100,
     .rows = {ROWS_IN(struct memory_report, ranges.rows, ranges.count)},
-    .order = RANGE_PEAK,
     .row = fill_range,
 };
 
