@@ -8,7 +8,7 @@
  *     u64      bytes of the values
  *     u64      bytes of the spans
  *     u32 u32  number of the share, from 0, and of all shares
- *     u64      the set: the hash of all processes of all shares (share.h)
+ *     u64      the set: the hash of all processes of all shares (recording.h)
  *     36 bytes unused
  *     ...      the spans of all streams (base/span_stream.h)
  *     ...      the values

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "bytes.h"
 #include "error.h"
 #include "read/process.h"
@@ -70,8 +71,6 @@ static int share_clocks(struct recording *rec)
     for (uint32_t i = 0; i < rec->count && error == 0; i++) {
         struct process *p = rec->processes[i];
         p->clock.offset = first[p->host]->clock.offset;
-        if (rec->share)
-            p->clock.offset = share_clock_offset(rec->share, p->header.process_id, p->clock.offset);
     }
     key_map_release(&boots);
     free(first);
@@ -118,18 +117,25 @@ static void name_worst_thread(struct process *p)
     memcpy(p->costs.worst_name, t->name, sizeof t->name);
 }
 
+static void number_threads(struct recording *rec, struct process *p)
+{
+    p->first_thread = rec->thread_count;
+    p->thread_count = p->threads.count;
+    for (uint32_t i = 0; i < p->threads.count; i++) {
+        struct thread *t = p->threads.threads[i];
+        t->index = rec->thread_count++;
+        rec->own_thread_count += t->own || !t->number;
+    }
+}
+
 /* The main thread keeps tid = pid, which viewers expect; no other thread may use that number. */
-static int distinguish_tids(struct recording *rec, struct process *p)
+static int distinguish_tids(struct process *p)
 {
     struct key_map taken = {.count_max = UINT32_MAX};
     uint32_t main_tid, next = TID_SYSTEM_MAX + 1;
     int error = claim_number(&taken, p->shown_pid, &main_tid);
-    p->first_thread = rec->thread_count;
-    p->thread_count = p->threads.count;
     for (uint32_t i = 0; i < p->threads.count && error == 0; i++) {
         struct thread *t = p->threads.threads[i];
-        t->index = rec->thread_count++;
-        rec->own_thread_count += t->own || !t->number;
         bool is_main = t->number && t->tid == p->header.pid && t->tid && main_tid;
         t->shown_tid = is_main ? main_tid : 0;
         main_tid = is_main ? 0 : main_tid;
@@ -143,6 +149,18 @@ static int distinguish_tids(struct recording *rec, struct process *p)
     return error;
 }
 
+/* Finds each process's entries of the sorted index. */
+static void chain_blocks(struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->processes[i]->first_entry = rec->index.count;
+    for (uint32_t i = rec->index.count; i-- > 0;) {
+        struct process *p = rec->loaded[rec->index.entries[i].process];
+        rec->index.entries[i].next = p->first_entry;
+        p->first_entry = i;
+    }
+}
+
 /* Sorts the index, which has process times, by shared times. */
 static void order_blocks(struct recording *rec)
 {
@@ -153,13 +171,7 @@ static void order_blocks(struct recording *rec)
         entry->end = clock_map_ns(clock, entry->end);
     }
     block_index_sort(&rec->index);
-    for (uint32_t i = 0; i < rec->count; i++)
-        rec->processes[i]->first_entry = rec->index.count;
-    for (uint32_t i = rec->index.count; i-- > 0;) {
-        struct process *p = rec->loaded[rec->index.entries[i].process];
-        rec->index.entries[i].next = p->first_entry;
-        p->first_entry = i;
-    }
+    chain_blocks(rec);
 }
 
 void recording_move_clocks(struct recording *rec, recording_move_fn *move, const void *context)
@@ -191,10 +203,65 @@ int recording_arrange(struct recording *rec)
         error = distinguish_pids(rec);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         name_worst_thread(rec->processes[i]);
-        error = distinguish_tids(rec, rec->processes[i]);
+        number_threads(rec, rec->processes[i]);
+        error = distinguish_tids(rec->processes[i]);
     }
     order_blocks(rec);
     return error;
+}
+
+/* ---- fewer processes ------------------------------------------------------------------------- */
+
+void recording_drop(struct recording *rec)
+{
+    uint32_t kept = 0, *numbers = memory_new(rec->count + 1u, sizeof *numbers);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        numbers[p->number] = p->is_elsewhere ? UINT32_MAX : kept;
+        if (p->is_elsewhere) {
+            process_release(p, &rec->reader);
+            free(p);
+            continue;
+        }
+        p->number = p->index = kept;
+        rec->processes[kept++] = p;
+    }
+    rec->count = kept;
+    block_index_renumber(&rec->index, numbers);
+    free(numbers);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct stream_header *a = &(*(struct process *const *)left)->header;
+    const struct stream_header *b = &(*(struct process *const *)right)->header;
+    return memcmp(a->boot_id, b->boot_id, sizeof a->boot_id)
+               ?: memcmp(a->process_id, b->process_id, sizeof a->process_id);
+}
+
+void recording_share(struct recording *rec, struct share *s)
+{
+    const uint32_t count = rec->count;
+    *s = (struct share){.index = s->index,
+                        .count = s->count,
+                        .file_count = count + rec->unread_files,
+                        .host_count = rec->host_count};
+    qsort(rec->loaded, count, sizeof *rec->loaded, compare_places);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *id = rec->loaded[i]->header.process_id;
+        s->set = bytes_hash(s->set, id, sizeof rec->loaded[i]->header.process_id);
+        rec->loaded[i]->is_elsewhere = (uint64_t)i * s->count / count != s->index;
+    }
+    recording_drop(rec);
+    rec->share = s;
+    rec->unread_files = s->index == 0 ? rec->unread_files : 0;
+    rec->host_count = rec->missing_count = rec->thread_count = rec->own_thread_count = 0;
+    rec->is_parallel = false;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        rec->loaded[i] = rec->processes[i];
+        number_threads(rec, rec->processes[i]);
+    }
+    chain_blocks(rec);
 }
 
 /* ---- the index of blocks --------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* Groups processes into jobs. */
 #include "read/recording.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,29 +183,124 @@ static void keep_missing(struct recording *rec, const struct select_request *w)
 
 enum exit_code recording_select(struct recording *rec, const struct select_request *w)
 {
-    uint32_t kept = 0, count = rec->count, *numbers = calloc(count + 1u, sizeof *numbers);
-    if (!numbers)
-        return say_error("gpuprof-collector", GPUPROF_NO_MEMORY);
+    uint32_t count = rec->count;
     for (uint32_t i = 0; i < count; i++) {
         struct process *p = rec->processes[i];
-        bool stays = jobs_is_wanted(p, w);
-        numbers[i] = stays ? kept : NONE;
-        if (stays) {
-            p->number = kept;
-            rec->processes[kept++] = p;
-            continue;
-        }
-        rec->left_out_ranks += p->job != JOB_NONE && number_list_has(&w->jobs, p->job);
-        process_release(p, &rec->reader);
-        free(p);
+        p->is_elsewhere = !jobs_is_wanted(p, w);
+        rec->left_out_ranks +=
+            p->is_elsewhere && p->job != JOB_NONE && number_list_has(&w->jobs, p->job);
     }
-    rec->count = kept;
-    rec->left_out = count - kept;
+    recording_drop(rec);
+    rec->left_out = count - rec->count;
     keep_missing(rec, w);
-    block_index_renumber(&rec->index, numbers);
-    free(numbers);
-    return kept ? EXIT_OK
-                : usage_error("none of the %u recorded processes matches --rank, --pid or --job; "
-                              "'gpuprof report --table=ranks' lists them",
-                              count);
+    return rec->count ? EXIT_OK
+                      : usage_error("none of the %u recorded processes matches --rank, --pid or "
+                                    "--job; 'gpuprof report --table=ranks' lists them",
+                                    count);
+}
+
+/* ---- ranks that are not here ----------------------------------------------------------------- */
+
+struct seat {
+    uint64_t rank, size;
+    uint32_t job;
+};
+
+static int compare_seats(const void *left, const void *right)
+{
+    const struct seat *a = left, *b = right;
+    return ORDER(a->job, b->job) ?: ORDER(a->rank, b->rank);
+}
+
+/* Returns the job size that all processes agree on; 0: they differ, or a rank is larger. */
+static uint64_t size_of(const struct seat *seats, uint32_t count)
+{
+    uint64_t size = seats[0].size;
+    for (uint32_t i = 1; i < count; i++)
+        size = seats[i].size == size ? size : 0;
+    return seats[count - 1].rank < size ? size : 0;
+}
+
+/* Adds the missing ranks from `first` up to, but not including, `end`. */
+static void share_add_span(struct missing_ranks *m, uint64_t first, uint64_t end)
+{
+    if (first >= end)
+        return;
+    if (m->span_count < MISSING_SPANS_MAX) {
+        m->spans[m->span_count][0] = first;
+        m->spans[m->span_count][1] = end - 1;
+    }
+    m->span_count++;
+    m->count += end - first;
+}
+
+static struct missing_ranks missing_of(const struct seat *seats, uint32_t count)
+{
+    struct missing_ranks m = {.job = seats[0].job, .size = size_of(seats, count)};
+    uint64_t next = 0; /* rank */
+    for (uint32_t i = 0; i < count; i++) {
+        m.here += seats[i].rank >= next;
+        share_add_span(&m, next, seats[i].rank);
+        next = seats[i].rank + 1;
+    }
+    share_add_span(&m, next, m.size);
+    return m;
+}
+
+int recording_find_missing(struct recording *rec)
+{
+    struct seat *seats = calloc(rec->count + 1u, sizeof *seats);
+    uint32_t count = 0;
+    free(rec->missing);
+    rec->missing_count = 0;
+    rec->missing = calloc(rec->job_count + 1u, sizeof *rec->missing);
+    if (!seats || !rec->missing) {
+        free(seats);
+        return GPUPROF_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < rec->count && !rec->left_out_ranks; i++) {
+        const struct process *p = rec->processes[i];
+        if (p->job != JOB_NONE)
+            seats[count++] = (struct seat){p->rank, process_world_size(p), p->job};
+    }
+    qsort(seats, count, sizeof *seats, compare_seats);
+    for (uint32_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && seats[next].job == seats[i].job; next++)
+            ;
+        struct missing_ranks m = missing_of(seats + i, next - i);
+        if (m.count)
+            rec->missing[rec->missing_count++] = m;
+    }
+    free(seats);
+    return 0;
+}
+
+static int compare_job(const void *key, const void *item)
+{
+    uint32_t job = *(const uint32_t *)key, other = ((const struct missing_ranks *)item)->job;
+    return ORDER(job, other);
+}
+
+const struct missing_ranks *missing_ranks_of(const struct recording *rec, uint32_t job)
+{
+    return rec->missing_count
+               ? bsearch(&job, rec->missing, rec->missing_count, sizeof *rec->missing, compare_job)
+               : NULL;
+}
+
+char *missing_ranks_text(const struct missing_ranks *m, char text[static MISSING_RANKS_BYTES])
+{
+    size_t at = (size_t)snprintf(text, MISSING_RANKS_BYTES, "rank%s", m->count > 1 ? "s" : "");
+    for (uint32_t i = 0; i < m->span_count && i < MISSING_SPANS_MAX; i++) {
+        at += (size_t)snprintf(text + at, MISSING_RANKS_BYTES - at, "%s %llu", i ? "," : "",
+                               (unsigned long long)m->spans[i][0]);
+        if (m->spans[i][1] > m->spans[i][0])
+            at += (size_t)snprintf(text + at, MISSING_RANKS_BYTES - at, "-%llu",
+                                   (unsigned long long)m->spans[i][1]);
+    }
+    at += (size_t)snprintf(text + at, MISSING_RANKS_BYTES - at, "%s",
+                           m->span_count > MISSING_SPANS_MAX ? " and more" : "");
+    if (m->size)
+        snprintf(text + at, MISSING_RANKS_BYTES - at, " of %llu", (unsigned long long)m->size);
+    return text;
 }

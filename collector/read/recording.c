@@ -106,29 +106,6 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     return error > 0 ? EXIT_OK : load_failed(rec, path, named, error);
 }
 
-/* Loads the file, or notes it: shares are dealt after all files are noted. */
-static enum exit_code meet_file(struct recording *rec, const char *path, bool named,
-                                const struct recording_options *options)
-{
-    if (!options->share)
-        return load_file(rec, path, named, options);
-    int error = share_add(options->share, path, named);
-    return error < 0 ? failure(path, error) : EXIT_OK;
-}
-
-static enum exit_code load_share(struct recording *rec, const struct recording_options *options)
-{
-    struct share *share = options->share;
-    enum exit_code code = EXIT_OK;
-    rec->share = share;
-    if (share_deal(share) < 0)
-        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
-    for (uint32_t i = 0; code == EXIT_OK && i < share->file_count; i++)
-        if (share->files[i].is_here)
-            code = load_file(rec, share->files[i].path, share->files[i].is_named, options);
-    return code;
-}
-
 static enum exit_code load_folder(struct recording *rec, const char *path,
                                   const struct recording_options *options);
 
@@ -163,7 +140,7 @@ static enum exit_code load_folder(struct recording *rec, const char *path,
     if (code == EXIT_OK && list.count == 0)
         code = options->quiet ? EXIT_USAGE : load_below(rec, path, options);
     for (uint32_t i = 0; code == EXIT_OK && i < list.count; i++)
-        code = meet_file(rec, list.paths[i], false, options);
+        code = load_file(rec, list.paths[i], false, options);
     path_list_release(&list);
     return code;
 }
@@ -177,7 +154,7 @@ static enum exit_code load_path(struct recording *rec, const char *path,
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
     if (!S_ISDIR(status.st_mode))
-        return meet_file(rec, path, !options->found, options);
+        return load_file(rec, path, !options->found, options);
     return load_folder(rec, path, options);
 }
 
@@ -203,21 +180,15 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         if (code != EXIT_OK)
             return code;
     }
-    enum exit_code code = options->share ? load_share(rec, options) : EXIT_OK;
-    if (code != EXIT_OK)
-        return code;
     say_more(rec->unread_files, "that cannot be read");
     say_more(rec->repeated, "left out for the same reason");
-    if (rec->count == 0 && rec->share)
-        return EXIT_OK;
     if (rec->count == 0) /* load_file already reported why */
         return rec->has_closed ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
     if (recording_find_jobs(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
-    if (!options->quiet && !options->share && !(options->select && options->select->jobs.count))
+    if (!options->quiet && !options->all_jobs && !(options->select && options->select->jobs.count))
         recording_say_jobs(rec, "select one with --job=N");
-    if (options->select)
-        code = recording_select(rec, options->select);
+    enum exit_code code = options->select ? recording_select(rec, options->select) : EXIT_OK;
     if (code == EXIT_OK && recording_arrange(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     uint32_t most = rec->is_parallel ? options->processors : 1;

@@ -64,13 +64,6 @@ void block_index_renumber(struct block_index *x, const uint32_t *numbers);
 void block_index_sort(struct block_index *x);
 void block_index_release(struct block_index *x);
 
-/*
- * The share of a recording's processes that this run reads; other runs read the rest (report
- * --partial). All runs compute the same shares independently: each reads all headers and sorts the
- * files by host and process id. Share i of n is the i-th n-th. A process is in one share, whole;
- * unreadable files are in the first. All processes of a host use the clock offset of its first
- * process, also across shares. Memory: 72 bytes a file and its path.
- */
 #define BOOT_ID_BYTES 16
 
 /* Returns true for the same boot and thus CLOCK_MONOTONIC. An unknown one (0) equals none. */
@@ -80,36 +73,17 @@ static inline bool boots_are_same(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, BOOT_ID_BYTES) == 0 && memcmp(a, unknown, BOOT_ID_BYTES) != 0;
 }
 
-struct share_file {
-    char *path; /* owned */
-    uint8_t process_id[16];
-    uint8_t boot_id[16];
-    uint64_t begin_ns;     /* begin of the process on the host's wall clock */
-    uint64_t clock_offset; /* as in struct clock_map; after dealing, that of its boot */
-    bool is_named;         /* the user named it, instead of its folder */
-    bool is_lost;          /* it has no header */
-    bool is_here;          /* it is in this share */
-};
-
+/*
+ * The share of a recording's processes that this run reads; other runs read the rest (report
+ * --partial). All runs load all processes and sort them by host and process id; share i of n is the
+ * i-th n-th. Files that cannot be read count in the first.
+ */
 struct share {
-    uint32_t index;           /* from 0 ... */
-    uint32_t count;           /* ... of `count`; the caller sets both first */
-    struct share_file *files; /* owned */
-    uint32_t file_count;
-    uint32_t host_count; /* of all processes, once dealt */
-    uint64_t set;        /* hash of all processes: equal in all shares */
+    uint32_t index, count; /* set by the caller */
+    uint32_t file_count;   /* of all shares, like host_count */
+    uint32_t host_count;
+    uint64_t set; /* hash of all processes: equal in all shares */
 };
-
-/* Adds a file of the recording. Returns 0 or GPUPROF_NO_MEMORY. */
-int share_add(struct share *s, const char *path, bool is_named);
-
-/* Decides which files are in this share, in the end. Returns 0 or GPUPROF_NO_MEMORY. */
-int share_deal(struct share *s);
-
-/* Returns the clock offset for the process; `offset` if it is unknown. */
-uint64_t share_clock_offset(const struct share *s, const uint8_t *process_id, uint64_t offset);
-
-void share_release(struct share *s);
 
 /* A boot of a machine, whose processes share a clock. An unknown boot is a host of its own. */
 enum host_clock {
@@ -155,7 +129,7 @@ struct recording {
     uint32_t unread_files; /* files without a usable header ... */
     bool has_closed;       /* ... at least one for lack of permission */
     struct block_index index;
-    const struct share *share; /* a view; NULL: this run reads all processes */
+    const struct share *share; /* a view; NULL: all processes are kept */
     bool is_parallel;          /* another processor may write while this one reads */
     uint32_t workers;          /* processes that may read; 1: only this one */
     struct key_map said;       /* modules reported as lacking symbols (symbols.h) */
@@ -171,8 +145,8 @@ struct recording_options {
     bool found;                          /* `paths` were found in a folder, not named by the user */
     uint32_t index_entries_max;          /* for tests; 0: the limits above */
     unsigned processors;                 /* processors to use; 0: no parallel work */
-    const struct select_request *select; /* loads only its jobs, ranks and pids; NULL: all */
-    struct share *share; /* loads only its files, perhaps none; NULL: all. The caller releases it */
+    bool all_jobs;                       /* no message if there are several jobs */
+    const struct select_request *select; /* keeps only its jobs, ranks and pids; NULL: all */
 };
 
 /*
@@ -215,6 +189,12 @@ int recording_find_jobs(struct recording *rec);
 /* If there are several jobs, prints a line on stderr that says how to select one: `how`. */
 void recording_say_jobs(const struct recording *rec, const char *how);
 
+/* Removes the processes that are elsewhere. */
+void recording_drop(struct recording *rec);
+
+/* Once all is loaded: keeps only the processes of the share, perhaps none. `s` must stay. */
+void recording_share(struct recording *rec, struct share *s);
+
 /* Removes what job, rank or pid exclude. Returns EXIT_OK, or another code after one line. */
 enum exit_code recording_select(struct recording *rec, const struct select_request *request);
 
@@ -256,7 +236,7 @@ struct missing_ranks {
     uint32_t span_count;                  /* includes spans beyond MISSING_SPANS_MAX */
 };
 
-/* Sets `missing`, by job (share.c). Returns 0 or GPUPROF_NO_MEMORY. */
+/* Sets `missing`, by job. Returns 0 or GPUPROF_NO_MEMORY. */
 int recording_find_missing(struct recording *rec);
 
 /* Returns the missing ranks of a job; NULL: none, as far as known. */

@@ -7,7 +7,8 @@
  * process is in one share as a whole, with its work, ranges and memory ledger. What shares have in
  * common is adjusted here:
  *
- *  - times of the processes of a host have one offset (share.h), so first and last are comparable;
+ *  - times of the processes of a host have one offset (recording.h), so first and last are
+ * comparable;
  *  - rows of devices have the rank in their names, or the process if there are several;
  *  - devices come in the order of their first work, as in one walk;
  *  - how many ranges differ only in their numbers is known when all parts are there;
@@ -94,7 +95,7 @@ enum exit_code part_verb(const struct options *options);
 /* Writes the part of a share, whose recordings are open, to `fd`, an empty file. Returns EXIT_OK,
  * or another exit code after one line. Call part_release and report_release in both cases. */
 enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
-                         const struct share *share, const struct report_request *request);
+                         const struct report_request *request);
 
 /* Writes the names of what is missing, separated by commas; returns `text`. */
 #define PART_MISSING_BYTES 256
@@ -103,7 +104,7 @@ const char *part_report_missing(unsigned missing, char text[static PART_MISSING_
 /* ---- reports of several workers, and stored ones (shared_report.c) ----
  *
  * Makes tables from parts (part_report.h), either with several workers (workers.h), each of which
- * reads its share of the files as report --partial does, or from what an earlier report stored.
+ * reads its share of the processes, or from what an earlier report stored.
  *
  * FOLDER/.gpuprof-report has the parts that a whole report was combined from, and its findings
  * about memory. Every table that parts can give comes from there. It is derived data and may be

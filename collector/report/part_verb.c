@@ -118,12 +118,12 @@ static enum exit_code write_part(const struct part *part, const char *path)
 }
 
 enum exit_code part_make(struct part *part, int fd, struct report *report, struct recording *rec,
-                         const struct share *share, const struct report_request *request)
+                         const struct report_request *request)
 {
     part_begin(part, fd, 0);
-    part->index = share->index;
-    part->count = share->count;
-    part->set = share->set;
+    part->index = rec->share->index;
+    part->count = rec->share->count;
+    part->set = rec->share->set;
     int error = report_make(report, rec, request); /* it prints its own errors */
     if (error < 0)
         return EXIT_ENVIRONMENT;
@@ -135,7 +135,7 @@ enum exit_code part_make(struct part *part, int fd, struct report *report, struc
         return say_error("report", error);
     if (part->file_bytes > PART_BYTES_MAX)
         return usage_error("report: share %u of %u is too large for a part; make more shares",
-                           share->index, share->count);
+                           part->index, part->count);
     return EXIT_OK;
 }
 
@@ -156,9 +156,10 @@ enum exit_code part_verb(const struct options *options)
                                    : text_printf("%s.%u", options->output, share.index);
     /* Other processes may read the same file at the same time, so none is changed. */
     struct recording_options how = {
-        .keep_live = true, .processors = options->jobs, .share = &share};
+        .keep_live = true, .processors = options->jobs, .all_jobs = true};
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
+        recording_share(&rec, &share);
         message("report: part %u of %u (%s), %u of %u file%s: %s", share.index, share.count,
                 by ? by : "no --share, no launcher", rec.count + rec.unread_files, share.file_count,
                 plural_end(share.file_count), path);
@@ -171,7 +172,7 @@ enum exit_code part_verb(const struct options *options)
             file_unnamed_failed();
         const struct report_request request = {
             .by = BY_NAME, .is_part = true, .symbols = options->symbols};
-        code = part_make(&part, fd, &report, &rec, &share, &request);
+        code = part_make(&part, fd, &report, &rec, &request);
         if (code == EXIT_OK)
             code = write_part(&part, path);
         if (code == EXIT_OK)
@@ -181,7 +182,6 @@ enum exit_code part_verb(const struct options *options)
         close(fd);
     }
     recording_release(&rec);
-    share_release(&share);
     free(path);
     return code;
 }

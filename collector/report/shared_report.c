@@ -252,10 +252,9 @@ void report_cache_release(struct report_cache *k)
 /* ---- workers --------------------------------------------------------------------------------- */
 
 struct shared_report {
-    const struct options *options;
+    struct recording *rec;
     struct report_request request; /* a worker that finds what it refuses stops at once */
     uint32_t count;
-    struct progress *progress; /* shared by all workers */
     int files[WORKERS_MAX];
     struct workers workers;
 };
@@ -276,15 +275,11 @@ static bool look_at_memory(struct report *r, struct recording *rec, const char *
 static enum exit_code shared_report_work(void *context, uint32_t index, int to)
 {
     struct shared_report *s = context;
-    struct recording rec;
     struct report report;
     struct share share = {.index = index, .count = s->count};
     struct part part;
-    struct recording_options how = {.keep_live = true, .quiet = true, .share = &share};
-    enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
-    rec.progress = s->progress;
-    if (code == EXIT_OK)
-        code = part_make(&part, s->files[index], &report, &rec, &share, &s->request);
+    recording_share(s->rec, &share);
+    enum exit_code code = part_make(&part, s->files[index], &report, s->rec, &s->request);
     return code == EXIT_OK && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
 }
 
@@ -332,20 +327,19 @@ static bool make_shared(struct combination *c, struct recording *rec, const stru
 {
     struct shared_report *s = memory_new(1, sizeof *s);
     *s = (struct shared_report){
-        .options = options,
+        .rec = rec,
         .request = {.by = BY_NAME,
                     .is_part = true,
                     .refused = report_needs(view),
                     .leaves = key ? report_parts_missing(rec) : report_leaves(view, rec),
                     .leaves_hangs = !key && !(report_needs(view) & PART_OF_HANG),
                     .symbols = options->symbols},
-        .count = rec->workers ? rec->workers : 1,
-        .progress = rec->progress};
+        .count = rec->workers ? rec->workers : 1};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
     bool is_made = make_parts(s) && shared_report_add_up(c, s->count, read_made, s, rec, view);
     workers_end(&s->workers, WORKERS_UNWANTED); /* they free their memory meanwhile */
-    progress_clear(s->progress);
+    progress_clear(rec->progress);
     if (is_made && c->report.missing & s->request.refused &&
         !look_at_memory(&c->report, rec, options->symbols)) {
         combination_release(c);
