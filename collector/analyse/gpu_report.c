@@ -142,9 +142,9 @@ static int ranges_take(void *context, const struct slice *s)
 static int projected_take(void *context, const struct slice *s)
 {
     struct sums *sums = context;
-    return s->is_called && s->call.span
-               ? survey_project(&sums->walk->survey, &s->call, s->event.begin_ns, s->event.end_ns)
-               : 0;
+    if (s->is_called && s->call.span)
+        survey_project(&sums->walk->survey, &s->call, s->event.begin_ns, s->event.end_ns);
+    return 0;
 }
 
 /* Counts each range once, from its first work to the end of its last, as nsys does. */

@@ -158,7 +158,6 @@ static int report_node(void *context, const struct graph_node *node, enum graph_
 static int library_report_take_slice(void *context, const struct slice *s)
 {
     struct library_report *l = context;
-    const struct captured_call *captured;
     enum span_change change = slice_change(s, SPAN_LIBRARY);
     if (change && change != SPAN_OPENED && !s->is_filtered) {
         const struct host_span *call = s->span;
@@ -168,7 +167,7 @@ static int library_report_take_slice(void *context, const struct slice *s)
         v[LIBRARY_ERRORS] +=
             change == SPAN_CLOSED && api_has_failed(call->function->domain, call->result);
     } else if (!change && s->event.record->type == RECORD_CALL) {
-        graph_origins_take(&l->graphs, s, &captured);
+        graph_origins_take(&l->graphs, s);
     }
     return 0;
 }

@@ -290,8 +290,7 @@ static int op_report_take_slice(void *context, const struct slice *s)
 {
     struct op_report *o = context;
     if (s->event.record->type == RECORD_CALL) {
-        const struct captured_call *captured;
-        graph_origins_take(&o->graphs, s, &captured);
+        const struct captured_call *captured = graph_origins_take(&o->graphs, s);
         if (captured)
             count_captured(o, s->event.thread, captured);
         return 0;

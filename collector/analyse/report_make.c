@@ -325,7 +325,7 @@ int report_walk(struct report *r, const struct consumer *first)
         r->consumers[0].needs |= WALK_SPANS |
                                  (r->request.leaves & REPORT_IDLE ? (unsigned)WALK_STACKS : 0) |
                                  (r->resolver.leaves_work ? 0 : (unsigned)WALK_LOSSES);
-    resolver_consumer(&r->resolver, &r->consumers[1]);
+    r->consumers[1] = resolver_consumer(&r->resolver);
     return walk_run(&r->walk, NULL, r->consumers, r->consumer_count);
 }
 

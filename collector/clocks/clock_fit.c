@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 
 #define BINS_MAX    (CLOCK_KNOTS_MAX - 1)
 #define BIN_SAMPLES 16 /* least samples of a knot */
@@ -261,22 +261,19 @@ static double steepest_rise(const struct clock_fit *f)
     return most;
 }
 
-int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t count,
-                   double from_ns, double to_ns)
+void clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t count,
+                    double from_ns, double to_ns)
 {
     struct fitting g = {
         .fit = f, .samples = samples, .count = count, .from_ns = from_ns, .to_ns = to_ns};
     *f = (struct clock_fit){.count = count};
-    g.scratch = malloc(count * sizeof *g.scratch);
-    if (!g.scratch)
-        return GPUPROF_NO_MEMORY;
+    g.scratch = memory_new(count, sizeof *g.scratch);
     qsort(samples, count, sizeof *samples, compare_samples);
     fit_line(&g);
     bend(&g);
     f->jump_ns = steepest_rise(f);
     f->uncertainty_ns += f->jump_ns;
     free(g.scratch);
-    return 0;
 }
 
 bool clock_fit_is_sane(const struct clock_fit *f)

@@ -32,9 +32,9 @@ struct clock_fit {
 };
 
 /* Fits `count` samples, at least one, for times from `from_ns` to `to_ns`; the samples are sorted
- * by at_ns. Returns 0 or GPUPROF_NO_MEMORY. */
-int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t count,
-                   double from_ns, double to_ns);
+ * by at_ns. */
+void clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t count,
+                    double from_ns, double to_ns);
 
 /* Returns true if the samples can come from two clocks that saw the same moments. */
 bool clock_fit_is_sane(const struct clock_fit *f);

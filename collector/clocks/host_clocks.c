@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "clocks/clock_fit.h"
 #include "error.h"
 #include "resolve/event_walk.h"
@@ -175,8 +176,8 @@ static int gather_ends(struct alignment *a)
                                      .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
                                      .sees_filtered = true,
                                      .take_work = take_kernel};
-    int error = walk_init(&walk, a->rec);
-    say_error("gpuprof-collector", error);
+    int error = 0;
+    walk_init(&walk, a->rec);
     walk.open_bytes_max = SOME_OPEN_BYTES_MAX;
     walk.is_surveyed = true; /* names and devices do not matter */
     walk.filter = &filter;
@@ -246,27 +247,23 @@ static uint32_t find_samples(struct alignment *a, uint32_t host, struct clock_sa
     return count;
 }
 
-/* `others_ns`: how uncertain the hosts are that it is aligned to. Returns 0 or
- * GPUPROF_NO_MEMORY. */
-static int fit_host(struct alignment *a, uint32_t index, uint64_t others_ns)
+/* `others_ns`: how uncertain the hosts are that it is aligned to. */
+static void fit_host(struct alignment *a, uint32_t index, uint64_t others_ns)
 {
     struct host *host = &a->rec->hosts[index];
     struct aligned_host *h = &a->hosts[index];
     struct clock_fit *f = &h->fit;
-    struct clock_sample *samples = malloc(h->shared * sizeof *samples);
-    if (!samples)
-        return GPUPROF_NO_MEMORY;
+    struct clock_sample *samples = memory_new(h->shared, sizeof *samples);
     uint32_t count = find_samples(a, index, samples);
     double from = h->from_ns < h->to_ns ? (double)difference(h->from_ns, h->at_ns) : 0;
     double to = h->from_ns < h->to_ns ? (double)difference(h->to_ns, h->at_ns) : 0;
-    int error = count ? clock_fit_make(f, samples, count, from, to) : 0;
+    if (count)
+        clock_fit_make(f, samples, count, from, to);
     free(samples);
-    if (error < 0 || !count)
-        return error;
-    if (!clock_fit_is_sane(f)) {
+    if (count && !clock_fit_is_sane(f))
         a->contradiction = index;
-        return 0;
-    }
+    if (!count || a->contradiction == index)
+        return;
     h->is_moved = true;
     host->source = HOST_CLOCK_COLLECTIVES;
     host->reference = a->root;
@@ -274,12 +271,11 @@ static int fit_host(struct alignment *a, uint32_t index, uint64_t others_ns)
     host->offset_ns = difference(0, (uint64_t)gap_at(h, h->from_ns / 2 + h->to_ns / 2));
     host->drift = from < to ? (clock_fit_gap(f, from) - clock_fit_gap(f, to)) / (to - from) : 0;
     host->uncertainty_ns = (uint64_t)llround(f->uncertainty_ns + (double)others_ns);
-    return 0;
 }
 
 /* Aligns all hosts that can be aligned to the root, until one contradicts itself; each round takes
  * those with enough collectives with aligned hosts. */
-static int align_with_root(struct alignment *a, uint64_t *times)
+static void align_with_root(struct alignment *a, uint64_t *times)
 {
     uint32_t hosts = a->rec->host_count, aligned = 1;
     uint64_t others_ns = 0, worst_ns = 0;
@@ -294,33 +290,27 @@ static int align_with_root(struct alignment *a, uint64_t *times)
             struct aligned_host *h = &a->hosts[i];
             if (h->is_aligned || h->shared < COLLECTIVES_MIN || h->shared < most / WEAKEST)
                 continue;
-            int error = fit_host(a, i, others_ns);
-            if (error < 0)
-                return error;
+            fit_host(a, i, others_ns);
             h->is_aligned = true;
             aligned++;
             worst_ns = max_of(worst_ns, a->rec->hosts[i].uncertainty_ns);
         }
         others_ns = worst_ns;
     }
-    return 0;
 }
 
-static int align_all(struct alignment *a)
+static void align_all(struct alignment *a)
 {
     uint32_t hosts = a->rec->host_count;
-    uint64_t *times = calloc(hosts, sizeof *times);
-    int error = times && a->hosts ? 0 : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        find_times(a);
-    for (uint32_t i = 0; i < hosts && error == 0 && a->contradiction == hosts; i++)
+    uint64_t *times = memory_new(hosts, sizeof *times);
+    find_times(a);
+    for (uint32_t i = 0; i < hosts && a->contradiction == hosts; i++)
         if (!a->hosts[i].is_aligned) {
             a->hosts[i].is_aligned = true;
             a->root = i;
-            error = align_with_root(a, times);
+            align_with_root(a, times);
         }
     free(times);
-    return error;
 }
 
 static void alignment_release(struct alignment *a)
@@ -338,14 +328,14 @@ static int find_clocks(struct alignment *a, struct recording *rec, uint64_t from
     *a = (struct alignment){.rec = rec,
                             .from_ns = from_ns,
                             .every_ns = every_ns,
-                            .hosts = calloc(hosts, sizeof *a->hosts),
+                            .hosts = memory_new(hosts, sizeof *a->hosts),
                             .contradiction = hosts};
     for (uint32_t i = 0; i < hosts; i++)
         rec->hosts[i] = (struct host){
             .first = rec->hosts[i].first, .processes = rec->hosts[i].processes, .reference = i};
     int error = gather_ends(a);
     if (error == 0)
-        say_error("gpuprof-collector", error = align_all(a));
+        align_all(a);
     return error;
 }
 

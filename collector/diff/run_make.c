@@ -435,9 +435,8 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
     *r = (struct run_summary){.steps = 0};
     for (unsigned i = 0; i < RUN_METRICS; i++)
         r->metrics[i] = NAN;
-    enum exit_code code = say_error(how->verb, walk_init(&p.walk, rec));
-    if (code == EXIT_OK)
-        code = walk_through(&p, how);
+    walk_init(&p.walk, rec);
+    enum exit_code code = walk_through(&p, how);
     if (code == EXIT_OK)
         sum_up(r, &p, how);
     free(p.list);

@@ -290,8 +290,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     uint64_t room = verb_output_room(recording_bytes(&x->rec));
     x->is_cut = options->select.is_given;
     x->rec.progress = progress_begin(VERB, recording_bytes(&x->rec) * 2u);
-    if (walk_init(&x->report.walk, &x->rec) < 0)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    walk_init(&x->report.walk, &x->rec);
     /* Names must be known before they are written, so a survey comes first. */
     enum exit_code code =
         steps_find(&x->steps, &x->report.walk, options->step_by, options->step_range, true, VERB);

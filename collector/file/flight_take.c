@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "block.h"
 #include "bytes.h"
 #include "error.h"
@@ -105,13 +106,11 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
         {RECORD_WITH(DUMP, [DUMP_NUMBER] = t->dumps + 1, [DUMP_REASON] = DUMP_KILL,
                      [DUMP_BEGIN_NS] = begin_ns),
          .begin = alive_ns > begin_ns ? alive_ns : begin_ns}};
-    struct block_encoder *e = malloc(sizeof *e);
+    struct block_encoder *e = memory_from(malloc(sizeof *e));
     struct zstandard codec = {0};
     struct block_header h = {.sequence = sequence, .flags = BLOCK_AFTER_GAP | BLOCK_OF_STATE};
     uint8_t head[BLOCK_HEADER_BYTES], *stored = NULL;
     size_t used = 0;
-    if (!e)
-        return GPUPROF_NO_MEMORY;
     block_encoder_reset(e);
     for (unsigned i = t->dumps || !begin_ns; i < sizeof records / sizeof records[0]; i++) {
         int bytes = record_write(&records[i], raw + used, sizeof raw - used);

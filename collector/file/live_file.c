@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "bytes.h"
 #include "error.h"
 #include "file/stream_file.h"
@@ -236,12 +237,9 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
 /* Copies the first page and the used chunks, without those recycled meanwhile: they are stored. */
 static int copy_chunks(const struct live_file *l, int to)
 {
-    int error = GPUPROF_NO_MEMORY;
-    uint8_t *data = malloc(l->chunk_bytes);
-    if (!data)
-        return error;
+    uint8_t *data = memory_from(malloc(l->chunk_bytes));
     ssize_t got = file_read_at(l->fd, 0, data, LIVE_HEAD_BYTES);
-    error = got < 0 ? GPUPROF_IO : file_write_at(to, 0, data, (size_t)got);
+    int error = got < 0 ? GPUPROF_IO : file_write_at(to, 0, data, (size_t)got);
     uint64_t size = l->chunks_offset;
     for (uint32_t i = 0; error == 0 && i < l->chunk_count; i++) {
         struct live_chunk before;

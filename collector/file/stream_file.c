@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "bytes.h"
 #include "crc32c.h"
 #include "error.h"
@@ -126,9 +127,7 @@ int stream_file_renew(struct stream_file *f, struct file_pool *pool)
 int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *path)
 {
     *f = (struct stream_file){.fd = -1};
-    f->path = strdup(path);
-    if (!f->path)
-        return GPUPROF_NO_MEMORY;
+    f->path = memory_text(path);
     int error = stream_file_renew(f, pool);
     if (error < 0) {
         int saved = errno;
@@ -185,8 +184,7 @@ ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t
         want = want < count ? count : want < STREAM_WINDOW_BYTES ? want : STREAM_WINDOW_BYTES;
         want = offset < f->size && f->size - offset < want ? (size_t)(f->size - offset) : want;
         drop_window(f);
-        if (!(f->window = malloc(want)))
-            return GPUPROF_NO_MEMORY;
+        f->window = memory_from(malloc(want + 1));
         ssize_t got = stream_file_read(f, pool, offset, f->window, want);
         if (got < 0)
             return got;
@@ -400,9 +398,8 @@ int block_store(struct zstandard *z, struct block_encoder *e, const struct clock
 {
     static const struct clock_scale identity = {.mult = 1ull << CLOCK_SCALE_SHIFT};
     size_t capacity = block_encode_bytes_max(e), bytes;
-    uint8_t *payload = malloc(capacity);
-    int error = payload ? block_encode(e, scale ? scale : &identity, payload, capacity, h)
-                        : GPUPROF_NO_MEMORY;
+    uint8_t *payload = memory_from(malloc(capacity));
+    int error = block_encode(e, scale ? scale : &identity, payload, capacity, h);
     if (error == 0)
         *stored = zstandard_pack(z, payload, h->payload_bytes, &bytes);
     free(payload);

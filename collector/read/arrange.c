@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "bytes.h"
-#include "error.h"
 #include "read/process.h"
 #include "read/recording.h"
 
@@ -38,51 +37,48 @@ static struct key boot_key(const struct process *p, uint32_t index)
 }
 
 /* Finds the host of the process, perhaps a new one, and its process that started first. */
-static int find_host(struct recording *rec, struct key_map *boots, uint32_t index,
-                     const struct process **first)
+static void find_host(struct recording *rec, struct key_map *boots, uint32_t index,
+                      const struct process **first)
 {
     struct process *p = rec->processes[index];
     struct key key = boot_key(p, index);
     uint32_t number = (uint32_t)key_map_get(boots, key);
-    int error = 0;
     if (!number) {
         rec->hosts[rec->host_count] = (struct host){.first = p, .reference = rec->host_count};
         first[rec->host_count] = p;
         number = ++rec->host_count;
-        error = key_map_set(boots, key, number);
+        (void)key_map_set(boots, key, number);
     }
     p->host = number - 1;
     rec->hosts[p->host].processes++;
     if (compare_start(&p, &first[p->host]) < 0)
         first[p->host] = p;
-    return error;
 }
 
 /* Numbers the hosts by display order. Processes of one boot share CLOCK_MONOTONIC, even if the wall
  * clock was set between their starts: they all use the first process's offset. */
-static int share_clocks(struct recording *rec)
+static void share_clocks(struct recording *rec)
 {
-    const struct process **first = calloc(rec->count + 1u, sizeof(struct process *));
+    const struct process **first = memory_new(rec->count + 1u, sizeof(struct process *));
     struct key_map boots = {.count_max = UINT32_MAX};
-    rec->hosts = calloc(rec->count + 1u, sizeof *rec->hosts);
-    int error = first && rec->hosts ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < rec->count && error == 0; i++)
-        error = find_host(rec, &boots, i, first);
-    for (uint32_t i = 0; i < rec->count && error == 0; i++) {
+    rec->hosts = memory_new(rec->count + 1u, sizeof *rec->hosts);
+    for (uint32_t i = 0; i < rec->count; i++)
+        find_host(rec, &boots, i, first);
+    for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
         p->clock.offset = first[p->host]->clock.offset;
     }
     key_map_release(&boots);
     free(first);
-    return error;
 }
 
-/* Sets *shown to a wanted number that is not taken, else to 0. Returns 0 or GPUPROF_NO_MEMORY. */
-static int claim_number(struct key_map *taken, uint32_t wanted, uint32_t *shown)
+/* Returns a wanted number that is not taken, else 0. */
+static uint32_t claim_number(struct key_map *taken, uint32_t wanted)
 {
-    bool is_free = wanted && !key_map_get(taken, (struct key){.a = wanted});
-    *shown = is_free ? wanted : 0;
-    return is_free ? key_map_set(taken, (struct key){.a = wanted}, 1) : 0;
+    if (!wanted || key_map_get(taken, (struct key){.a = wanted}))
+        return 0;
+    (void)key_map_set(taken, (struct key){.a = wanted}, 1);
+    return wanted;
 }
 
 /* Sets *shown, if it is 0, to the next free number from *next on. */
@@ -93,17 +89,15 @@ static void give_number(const struct key_map *taken, uint32_t *shown, uint32_t *
     *shown = *shown ? *shown : (*next)++;
 }
 
-static int distinguish_pids(struct recording *rec)
+static void distinguish_pids(struct recording *rec)
 {
     struct key_map taken = {.count_max = UINT32_MAX};
     uint32_t next = 1;
-    int error = 0;
-    for (uint32_t i = 0; i < rec->count && error == 0; i++)
-        error = claim_number(&taken, rec->processes[i]->header.pid, &rec->processes[i]->shown_pid);
-    for (uint32_t i = 0; i < rec->count && error == 0; i++)
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->processes[i]->shown_pid = claim_number(&taken, rec->processes[i]->header.pid);
+    for (uint32_t i = 0; i < rec->count; i++)
         give_number(&taken, &rec->processes[i]->shown_pid, &next);
     key_map_release(&taken);
-    return error;
 }
 
 static void name_worst_thread(struct process *p)
@@ -129,24 +123,22 @@ static void number_threads(struct recording *rec, struct process *p)
 }
 
 /* The main thread keeps tid = pid, which viewers expect; no other thread may use that number. */
-static int distinguish_tids(struct process *p)
+static void distinguish_tids(struct process *p)
 {
     struct key_map taken = {.count_max = UINT32_MAX};
-    uint32_t main_tid, next = TID_SYSTEM_MAX + 1;
-    int error = claim_number(&taken, p->shown_pid, &main_tid);
-    for (uint32_t i = 0; i < p->threads.count && error == 0; i++) {
+    uint32_t next = TID_SYSTEM_MAX + 1, main_tid = claim_number(&taken, p->shown_pid);
+    for (uint32_t i = 0; i < p->threads.count; i++) {
         struct thread *t = p->threads.threads[i];
         bool is_main = t->number && t->tid == p->header.pid && t->tid && main_tid;
         t->shown_tid = is_main ? main_tid : 0;
         main_tid = is_main ? 0 : main_tid;
         if (!is_main && t->number) /* 0 is not a thread, but an injected file may have its calls */
-            error = claim_number(&taken, t->tid, &t->shown_tid);
+            t->shown_tid = claim_number(&taken, t->tid);
     }
-    for (uint32_t i = 0; i < p->threads.count && error == 0; i++)
+    for (uint32_t i = 0; i < p->threads.count; i++)
         if (p->threads.threads[i]->number)
             give_number(&taken, &p->threads.threads[i]->shown_tid, &next);
     key_map_release(&taken);
-    return error;
 }
 
 /* Finds each process's entries of the sorted index. */
@@ -189,25 +181,21 @@ void recording_move_clocks(struct recording *rec, recording_move_fn *move, const
     order_blocks(rec);
 }
 
-int recording_arrange(struct recording *rec)
+void recording_arrange(struct recording *rec)
 {
-    rec->loaded = malloc(rec->count * sizeof(struct process *));
-    if (!rec->loaded)
-        return GPUPROF_NO_MEMORY;
+    rec->loaded = memory_new(rec->count, sizeof(struct process *));
     memcpy(rec->loaded, rec->processes, rec->count * sizeof(struct process *));
     qsort(rec->processes, rec->count, sizeof *rec->processes, compare_rank);
     for (uint32_t i = 0; i < rec->count; i++)
         rec->processes[i]->index = i;
-    int error = share_clocks(rec);
-    if (error == 0)
-        error = distinguish_pids(rec);
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+    share_clocks(rec);
+    distinguish_pids(rec);
+    for (uint32_t i = 0; i < rec->count; i++) {
         name_worst_thread(rec->processes[i]);
         number_threads(rec, rec->processes[i]);
-        error = distinguish_tids(rec->processes[i]);
+        distinguish_tids(rec->processes[i]);
     }
     order_blocks(rec);
-    return error;
 }
 
 /* ---- fewer processes ------------------------------------------------------------------------- */

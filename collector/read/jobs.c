@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
-#include "error.h"
 #include "rank.h"
 
 #define JOBS_TRIED 16 /* only the newest jobs are candidates for a process */
@@ -69,7 +69,7 @@ static uint32_t job_of(const struct finder *f, const struct member *m)
     return job;
 }
 
-static int find_job(struct finder *f, struct member *m)
+static void find_job(struct finder *f, struct member *m)
 {
     m->job = job_of(f, m);
     if (m->job == NONE) {
@@ -80,10 +80,8 @@ static int find_job(struct finder *f, struct member *m)
     job->size = job->size ? job->size : m->size;
     job->end_ns = max_of(job->end_ns, m->end_ns);
     struct key key = end_key(m->job, m);
-    if (m->end_ns < key_map_get(&f->ends, key))
-        return 0;
-    int error = key_map_set(&f->ends, key, m->end_ns + 1);
-    return error == GPUPROF_LIMIT ? 0 : error;
+    if (m->end_ns >= key_map_get(&f->ends, key))
+        (void)key_map_set(&f->ends, key, m->end_ns + 1);
 }
 
 static int compare_jobs(const void *left, const void *right)
@@ -94,11 +92,9 @@ static int compare_jobs(const void *left, const void *right)
 }
 
 /* Numbers the jobs by their begin, and sets the processes' job numbers. */
-static int number_jobs(struct finder *f)
+static void number_jobs(struct finder *f)
 {
-    struct found_job **order = malloc((f->job_count + 1u) * sizeof(struct found_job *));
-    if (!order)
-        return GPUPROF_NO_MEMORY;
+    struct found_job **order = memory_new(f->job_count + 1u, sizeof(struct found_job *));
     for (uint32_t i = 0; i < f->job_count; i++)
         order[i] = &f->jobs[i];
     qsort(order, f->job_count, sizeof *order, compare_jobs);
@@ -109,51 +105,43 @@ static int number_jobs(struct finder *f)
         f->members[i].process->is_of_several = f->job_count > 1;
     }
     free(order);
-    return 0;
 }
 
-static int add_member(struct finder *f, struct process *p)
+static void add_member(struct finder *f, struct process *p)
 {
     char text[PROCESS_JOB_BYTES];
     p->rank = rank_number(process_rank(p));
     p->job = JOB_NONE;
     if (p->rank == RANK_NONE)
-        return 0;
-    struct member *m = &f->members[f->count];
+        return;
+    struct member *m = &f->members[f->count++];
     *m = (struct member){.process = p,
-                         .identity = strdup(process_job(p, text)),
+                         .identity = memory_text(process_job(p, text)),
                          .begin_ns = p->header.realtime_zero_ns,
                          .end_ns = p->header.realtime_zero_ns + p->lived_ns,
                          .size = process_world_size(p)};
-    if (!m->identity)
-        return GPUPROF_NO_MEMORY;
-    f->count++;
-    return 0;
 }
 
-int recording_find_jobs(struct recording *rec)
+void recording_find_jobs(struct recording *rec)
 {
-    struct finder f = {.members = calloc(rec->count + 1u, sizeof *f.members),
-                       .jobs = calloc(rec->count + 1u, sizeof *f.jobs)};
-    int error = f.members && f.jobs ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < rec->count && error == 0; i++)
-        error = add_member(&f, rec->processes[i]);
-    if (f.members)
-        qsort(f.members, f.count, sizeof *f.members, compare_members);
-    for (uint32_t i = 0; i < f.count && error == 0; i++) {
+    struct finder f = {.members = memory_new(rec->count + 1u, sizeof *f.members),
+                       .jobs = memory_new(rec->count + 1u, sizeof *f.jobs)};
+    for (uint32_t i = 0; i < rec->count; i++)
+        add_member(&f, rec->processes[i]);
+    qsort(f.members, f.count, sizeof *f.members, compare_members);
+    for (uint32_t i = 0; i < f.count; i++) {
         if (i && strcmp(f.members[i].identity, f.members[i - 1].identity) != 0)
             f.first_job = f.job_count;
-        error = find_job(&f, &f.members[i]);
+        find_job(&f, &f.members[i]);
     }
-    if (error == 0)
-        error = number_jobs(&f);
+    number_jobs(&f);
     rec->job_count = f.job_count;
-    for (uint32_t i = 0; f.members && i < f.count; i++)
+    for (uint32_t i = 0; i < f.count; i++)
         free(f.members[i].identity);
     key_map_release(&f.ends);
     free(f.members);
     free(f.jobs);
-    return error < 0 ? error : recording_find_missing(rec);
+    recording_find_missing(rec);
 }
 
 void recording_say_jobs(const struct recording *rec, const char *how)
@@ -247,17 +235,13 @@ static struct missing_ranks missing_of(const struct seat *seats, uint32_t count)
     return m;
 }
 
-int recording_find_missing(struct recording *rec)
+void recording_find_missing(struct recording *rec)
 {
-    struct seat *seats = calloc(rec->count + 1u, sizeof *seats);
+    struct seat *seats = memory_new(rec->count + 1u, sizeof *seats);
     uint32_t count = 0;
     free(rec->missing);
     rec->missing_count = 0;
-    rec->missing = calloc(rec->job_count + 1u, sizeof *rec->missing);
-    if (!seats || !rec->missing) {
-        free(seats);
-        return GPUPROF_NO_MEMORY;
-    }
+    rec->missing = memory_new(rec->job_count + 1u, sizeof *rec->missing);
     for (uint32_t i = 0; i < rec->count && !rec->left_out_ranks; i++) {
         const struct process *p = rec->processes[i];
         if (p->job != JOB_NONE)
@@ -272,7 +256,6 @@ int recording_find_missing(struct recording *rec)
             rec->missing[rec->missing_count++] = m;
     }
     free(seats);
-    return 0;
 }
 
 static int compare_job(const void *key, const void *item)

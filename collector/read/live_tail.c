@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "error.h"
 #include "live.h"
 #include "record/losses.h"
@@ -53,11 +54,10 @@ static int live_tail_flush(struct tail_reader *r, const struct clock_scale *scal
     struct live_tail *t = &r->process->live;
     uint8_t *stored = NULL;
     int error = block_store(r->codec, r->encoder, scale, &h, &stored);
-    if (error == 0)
-        error = ARRAY_PUSH(t->blocks, t->count, (&(struct live_block){h, stored}));
-    if (error < 0)
-        free(stored);
-    t->bytes += error < 0 ? 0 : h.stored_bytes;
+    if (error == 0) {
+        ARRAY_PUSH(t->blocks, t->count, (&(struct live_block){h, stored}));
+        t->bytes += h.stored_bytes;
+    }
     block_encoder_reset(r->encoder);
     r->block_begin = position_end;
     return error;
@@ -181,9 +181,7 @@ static int take_open_calls(struct tail_reader *r, const struct chunk_place *plac
 
 static int find_places(struct tail_reader *r)
 {
-    r->places = calloc(r->live->chunk_count + 1u, sizeof *r->places);
-    if (!r->places)
-        return GPUPROF_NO_MEMORY;
+    r->places = memory_new(r->live->chunk_count + 1u, sizeof *r->places);
     for (uint32_t i = 0; i < r->live->chunk_count; i++) {
         struct chunk_place *place = &r->places[r->place_count];
         int error = live_chunk_read(r->live, i, &place->chunk);
@@ -209,7 +207,7 @@ static int take_records(struct tail_reader *r)
         const struct chunk_place *place = &r->places[i];
         r->thread = thread_get(&r->process->threads, place->chunk.thread);
         if (!r->thread)
-            return thread_get_error(&r->process->threads);
+            return GPUPROF_LIMIT;
         if (i == 0 || place[-1].chunk.thread != place->chunk.thread) {
             r->thread->live_end = r->thread->position_end;
             r->thread->open_begin = 0;
@@ -243,9 +241,9 @@ int live_tail_read(struct process *p, const struct live_file *l, struct zstandar
                             .is_flight = p->dump_count != 0};
     p->losses.live_damaged_bytes += l->cut_bytes;
     p->losses.counters_damaged |= l->head_damaged;
-    r.encoder = malloc(sizeof *r.encoder);
-    r.data = malloc(l->chunk_bytes);
-    int error = r.encoder && r.data ? find_places(&r) : GPUPROF_NO_MEMORY;
+    r.encoder = memory_from(malloc(sizeof *r.encoder));
+    r.data = memory_from(malloc(l->chunk_bytes));
+    int error = find_places(&r);
     if (error == 0) {
         block_encoder_reset(r.encoder);
         error = take_records(&r);

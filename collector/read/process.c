@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "error.h"
 #include "rank.h"
 #include "record/gpu_record.h"
@@ -61,9 +62,7 @@ int process_block(struct process *p, struct reader *r, struct block_place *place
         size_t want = h->payload_bytes + h->payload_bytes / 4;
         free(*payload);
         *capacity = 0;
-        *payload = malloc(want);
-        if (!*payload)
-            return GPUPROF_NO_MEMORY;
+        *payload = memory_from(malloc(want));
         *capacity = want;
     }
     return payload_open(&r->codec, h, stored, *payload);
@@ -83,14 +82,14 @@ static int look_into(struct loader *l, struct block_place *place)
                                    place->header.record_count);
     /* The pass that reads the block's events counts the damage. */
     if (error < 0)
-        return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? error : 0;
+        return error == GPUPROF_IO ? error : 0;
     int more = 0;
-    while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0)
-        error = process_take(l->process, l->reader, place->header.thread, &record, l->end_ns);
+    while ((more = block_decoder_next(&decoder, &record)) > 0)
+        process_take(l->process, l->reader, place->header.thread, &record, l->end_ns);
     block_decoder_release(&decoder);
     place->is_taken = more == 0 && place->header.types && !(place->header.types & ~TAKEN_TYPES) &&
                       place->header.max_ns == 0;
-    return error;
+    return 0;
 }
 
 /* Types of a device's work; types of facts that any thread may write at any time. */
@@ -107,7 +106,7 @@ static int process_take_block(struct loader *l, struct block_place *place)
     const struct block_header *h = &place->header;
     struct thread *thread = thread_get(&p->threads, h->thread);
     if (!thread)
-        return thread_get_error(&p->threads);
+        return GPUPROF_LIMIT;
     bool first = !thread->looked;
     thread->looked = true;
     p->block_count++;
@@ -263,8 +262,7 @@ static int process_own_load(struct loader *l, struct live_file *live, bool *has_
         error = take_flight(l, live);
     if (error)
         return error;
-    if ((error = clock_map_init(&p->clock, &p->header)) < 0)
-        return error;
+    clock_map_init(&p->clock, &p->header);
     if (*has_live && (error = live_file_snapshot(live)) < 0)
         return error;
     if ((error = stream_file_resize(&p->file, &l->reader->pool)) < 0 ||

@@ -145,9 +145,9 @@ int process_block(struct process *p, struct reader *r, struct block_place *place
                   size_t *capacity);
 
 /* (process_facts.c) Takes facts about the process from a thread's record; ignores calls. Damaged
- * counters with values impossible by `end_ns` are ignored. Returns 0 or GPUPROF_NO_MEMORY. */
-int process_take(struct process *p, struct reader *reader, uint32_t thread, const struct record *r,
-                 uint64_t end_ns);
+ * counters with values impossible by `end_ns` are ignored. */
+void process_take(struct process *p, struct reader *reader, uint32_t thread, const struct record *r,
+                  uint64_t end_ns);
 void process_set_counter(struct process *p, unsigned index, uint64_t value, uint64_t end_ns);
 
 /* Returns the shared time at which it started; 0: unknown. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "client_note.h"
 #include "error.h"
@@ -17,7 +18,7 @@
 
 static char *copy_text(const struct record *r)
 {
-    return r->bytes ? strndup((const char *)r->bytes, r->byte_count) : NULL;
+    return r->bytes ? memory_from(strndup((const char *)r->bytes, r->byte_count)) : NULL;
 }
 
 static void take_meta(struct process *p, const struct record *r)
@@ -26,13 +27,10 @@ static void take_meta(struct process *p, const struct record *r)
     if (!equals || p->meta_count == META_ENTRIES_MAX ||
         p->meta_bytes + r->byte_count > META_BYTES_MAX)
         return;
-    char *text = malloc(r->byte_count + 1u);
-    if (!text)
-        return;
+    char *text = memory_new(r->byte_count + 1u, 1);
     /* A command line may have zeros between its words. */
     for (uint32_t i = 0; i < r->byte_count; i++)
         text[i] = r->bytes[i] ? (char)r->bytes[i] : ' ';
-    text[r->byte_count] = '\0';
     for (uint32_t i = 0; i < p->meta_count; i++)
         if (strcmp(p->meta[i].text, text) ==
             0) { /* both a program thread and the writer may record it */
@@ -41,16 +39,15 @@ static void take_meta(struct process *p, const struct record *r)
             return;
         }
     struct process_meta made = {.text = text, .begin = r->begin};
-    if (ARRAY_PUSH(p->meta, p->meta_count, &made) < 0)
-        free(text);
+    ARRAY_PUSH(p->meta, p->meta_count, &made);
     p->meta_bytes += r->byte_count;
 }
 
 static void take_note(struct process *p, const struct record *r)
 {
     char *text = p->note_count < NOTES_MAX ? copy_text(r) : NULL;
-    if (text && ARRAY_PUSH(p->notes, p->note_count, &text) < 0)
-        free(text);
+    if (text)
+        ARRAY_PUSH(p->notes, p->note_count, &text);
 }
 
 static void take_dump(struct process *p, const struct record *r)
@@ -66,8 +63,7 @@ static void take_dump(struct process *p, const struct record *r)
                                 .at_ns = r->begin,
                                 .lost = record_arg(r, DUMP_LOST),
                                 .text = copy_text(r)};
-    if (ARRAY_PUSH(p->dumps, p->dump_count, &dump) < 0)
-        free(dump.text);
+    ARRAY_PUSH(p->dumps, p->dump_count, &dump);
 }
 
 void process_set_counter(struct process *p, unsigned index, uint64_t value, uint64_t end_ns)
@@ -110,10 +106,9 @@ static void take_thread(struct process *p, uint32_t number, const struct record 
     }
 }
 
-int process_take(struct process *p, struct reader *reader, uint32_t thread, const struct record *r,
-                 uint64_t end_ns)
+void process_take(struct process *p, struct reader *reader, uint32_t thread, const struct record *r,
+                  uint64_t end_ns)
 {
-    int error = 0;
     switch (r->type) {
     case RECORD_THREAD: take_thread(p, thread, r); break;
     case RECORD_META: take_meta(p, r); break;
@@ -124,8 +119,7 @@ int process_take(struct process *p, struct reader *reader, uint32_t thread, cons
         break;
     case RECORD_API:
         if (r->bytes)
-            error =
-                function_describe(&reader->functions, &p->codes, r->code, r->bytes, r->byte_count);
+            function_describe(&reader->functions, &p->codes, r->code, r->bytes, r->byte_count);
         break;
     case RECORD_CALLBACK:
         function_set_callback(&reader->functions, &p->codes, r->code, record_arg(r, CALLBACK_ID));
@@ -134,7 +128,7 @@ int process_take(struct process *p, struct reader *reader, uint32_t thread, cons
         take_note(p, r);
         blind_times_take(&p->blind, r);
         break;
-    case RECORD_OS_FUNCTION: error = os_functions_take(&p->os, r); break;
+    case RECORD_OS_FUNCTION: os_functions_take(&p->os, r); break;
     case RECORD_DUMP: take_dump(p, r); break;
     case RECORD_COST:
     case RECORD_COST_SUM: cost_table_take(&p->costs, r); break;
@@ -147,7 +141,6 @@ int process_take(struct process *p, struct reader *reader, uint32_t thread, cons
         break;
     default: break;
     }
-    return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
 /* ---- what is known of it --------------------------------------------------------------------- */

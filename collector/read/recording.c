@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/file_at.h"
 #include "base/key_map.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "base/workers.h"
@@ -35,18 +36,17 @@ static int recording_add_block(void *context, struct process *p, struct block_pl
     return block_index_add(&rec->index, p->number, place->offset, &place->header, place->apart);
 }
 
-/* Returns 1 after a message if the process is already loaded, 0 or GPUPROF_NO_MEMORY. */
-static int note_process(struct recording *rec, const struct process *p)
+/* Returns false after a message if the process is already loaded. */
+static bool note_process(struct recording *rec, const struct process *p)
 {
     struct key key = {load_u64(p->header.process_id), load_u64(p->header.process_id + 8), 0};
     uint64_t known = key_map_get(&rec->known, key);
     if (!known)
-        return key_map_set(&rec->known, key, rec->count + 1ull);
-    if (rec->repeated++ >= PROCESSES_SAID_MAX)
-        return 1;
-    message("%s: left out: it repeats pid %u of %s, which is read from %s", p->file.path,
-            p->header.pid, p->header.host, rec->processes[known - 1]->file.path);
-    return 1;
+        (void)key_map_set(&rec->known, key, rec->count + 1ull);
+    else if (rec->repeated++ < PROCESSES_SAID_MAX)
+        message("%s: left out: it repeats pid %u of %s, which is read from %s", p->file.path,
+                p->header.pid, p->header.host, rec->processes[known - 1]->file.path);
+    return !known;
 }
 
 static enum exit_code code_of(int error)
@@ -88,22 +88,18 @@ static enum exit_code load_failed(struct recording *rec, const char *path, bool 
 static enum exit_code load_file(struct recording *rec, const char *path, bool named,
                                 const struct recording_options *options)
 {
-    struct process *p = malloc(sizeof *p);
-    if (!p)
-        return failure(path, GPUPROF_NO_MEMORY);
+    struct process *p = memory_new(1, sizeof *p);
     int error = process_load(p, &rec->reader, path, rec->count,
                              options->no_index ? NULL : recording_add_block, rec);
-    if (error == 0) {
-        error = note_process(rec, p);
-        if (error == 0)
-            error = ARRAY_PUSH(rec->processes, rec->count, &p);
-        if (error == 0)
-            return EXIT_OK;
-        process_release(p, &rec->reader);
+    if (error == 0 && note_process(rec, p)) {
+        ARRAY_PUSH(rec->processes, rec->count, &p);
+        return EXIT_OK;
     }
+    if (error == 0)
+        process_release(p, &rec->reader);
     block_index_drop(&rec->index, rec->count);
     free(p);
-    return error > 0 ? EXIT_OK : load_failed(rec, path, named, error);
+    return error == 0 ? EXIT_OK : load_failed(rec, path, named, error);
 }
 
 static enum exit_code load_folder(struct recording *rec, const char *path,
@@ -184,13 +180,12 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     say_more(rec->repeated, "left out for the same reason");
     if (rec->count == 0) /* load_file already reported why */
         return rec->has_closed ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
-    if (recording_find_jobs(rec) < 0)
-        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    recording_find_jobs(rec);
     if (!options->quiet && !options->all_jobs && !(options->select && options->select->jobs.count))
         recording_say_jobs(rec, "select one with --job=N");
     enum exit_code code = options->select ? recording_select(rec, options->select) : EXIT_OK;
-    if (code == EXIT_OK && recording_arrange(rec) < 0)
-        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    if (code == EXIT_OK)
+        recording_arrange(rec);
     uint32_t most = rec->is_parallel ? options->processors : 1;
     most = most < WORKERS_MAX ? most : WORKERS_MAX;
     rec->workers = most < rec->count ? most : rec->count;
@@ -234,16 +229,12 @@ void recording_release(struct recording *rec)
     *rec = (struct recording){0};
 }
 
-int recording_note_file(struct recording *rec, const char *path)
+void recording_note_file(struct recording *rec, const char *path)
 {
     size_t bytes = strlen(path) + 1;
-    char *all = realloc(rec->looked_at, rec->looked_at_bytes + bytes);
-    if (!all)
-        return GPUPROF_NO_MEMORY;
-    rec->looked_at = all;
-    memcpy(all + rec->looked_at_bytes, path, bytes);
+    rec->looked_at = memory_resize(rec->looked_at, rec->looked_at_bytes + bytes, 1);
+    memcpy(rec->looked_at + rec->looked_at_bytes, path, bytes);
     rec->looked_at_bytes += bytes;
-    return 0;
 }
 
 uint64_t recording_bytes(const struct recording *rec)

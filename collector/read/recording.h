@@ -158,8 +158,8 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
                               const struct recording_options *options);
 void recording_release(struct recording *rec);
 
-/* Adds a path to rec->looked_at. Returns 0 or GPUPROF_NO_MEMORY. */
-int recording_note_file(struct recording *rec, const char *path);
+/* Adds a path to rec->looked_at. */
+void recording_note_file(struct recording *rec, const char *path);
 
 /* Deals the processes to `rec->workers` workers by bytes. The second function runs in a worker
  * (workers.h) and excludes the others' processes. */
@@ -170,7 +170,7 @@ void recording_keep_share(struct recording *rec, uint32_t worker);
 uint64_t recording_bytes(const struct recording *rec);
 
 /* Orders the processes, puts them on one clock and makes pids and tids distinct (arrange.c). */
-int recording_arrange(struct recording *rec);
+void recording_arrange(struct recording *rec);
 
 /* Calls `move` for all clocks (clock_map_move) and sorts the blocks by their new times. */
 typedef void recording_move_fn(const void *context, struct process *p);
@@ -181,10 +181,9 @@ void recording_move_clocks(struct recording *rec, recording_move_fn *move, const
  * into one folder. Criteria, in order: what launchers say (torchrun's run and address, a Slurm
  * step, PMIx's namespace) and the job's size; time, as a rank's processes follow each other. A
  * process without a rank has no job. Sets the processes' `rank` and `job` (numbered by begin),
- * job_count and `missing`. Memory meanwhile: about 150 bytes a process. Returns 0 or
- * GPUPROF_NO_MEMORY.
+ * job_count and `missing`. Memory meanwhile: about 150 bytes a process.
  */
-int recording_find_jobs(struct recording *rec);
+void recording_find_jobs(struct recording *rec);
 
 /* If there are several jobs, prints a line on stderr that says how to select one: `how`. */
 void recording_say_jobs(const struct recording *rec, const char *how);
@@ -236,8 +235,8 @@ struct missing_ranks {
     uint32_t span_count;                  /* includes spans beyond MISSING_SPANS_MAX */
 };
 
-/* Sets `missing`, by job. Returns 0 or GPUPROF_NO_MEMORY. */
-int recording_find_missing(struct recording *rec);
+/* Sets `missing`, by job. */
+void recording_find_missing(struct recording *rec);
 
 /* Returns the missing ranks of a job; NULL: none, as far as known. */
 const struct missing_ranks *missing_ranks_of(const struct recording *rec, uint32_t job);

@@ -20,13 +20,13 @@ uint64_t clock_offset_of(const struct stream_header *h)
     return min_of(h->realtime_zero_ns, CLOCK_NS_MAX) - zero_of(h);
 }
 
-int clock_map_init(struct clock_map *m, const struct stream_header *h)
+void clock_map_init(struct clock_map *m, const struct stream_header *h)
 {
     *m = (struct clock_map){.stride = 1, .offset = clock_offset_of(h)};
     m->shift = (uint64_t)h->monotonic_shift_ns;
     m->last = (struct clock_anchor){.shared_ns = zero_of(h), .slope = SLOPE_ONE};
     m->place.end_ns = CLOCK_NS_MAX;
-    return ARRAY_PUSH(m->anchors, m->count, &m->last);
+    ARRAY_PUSH(m->anchors, m->count, &m->last);
 }
 
 void clock_map_release(struct clock_map *m)
@@ -65,10 +65,9 @@ void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns)
     m->last = (struct clock_anchor){.ns = ns, .shared_ns = monotonic_ns};
     if (++m->offered % m->stride != 0)
         return;
-    if (m->count < CLOCK_ANCHORS_MAX && ARRAY_PUSH(m->anchors, m->count, &m->last) == 0)
-        return;
-    halve(m);
-    m->anchors[m->count++] = m->last;
+    if (m->count == CLOCK_ANCHORS_MAX)
+        halve(m);
+    ARRAY_PUSH(m->anchors, m->count, &m->last);
 }
 
 static uint64_t slope_of(uint64_t shared_ns, uint64_t ns)

@@ -43,8 +43,8 @@ struct clock_map {
 /* Returns the offset that a map begins with. */
 uint64_t clock_offset_of(const struct stream_header *h);
 
-/* Takes the first anchor and the offset from the header. Returns 0 or GPUPROF_NO_MEMORY. */
-int clock_map_init(struct clock_map *m, const struct stream_header *h);
+/* Takes the first anchor and the offset from the header. */
+void clock_map_init(struct clock_map *m, const struct stream_header *h);
 void clock_map_release(struct clock_map *m);
 
 /* Offers an anchor, in the order of ns; implausible ones are left out. */

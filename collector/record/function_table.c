@@ -134,8 +134,6 @@ static int table_find(struct function_table *t, const char *description,
     const uint32_t *number =
         number_set_find(&t->numbers, &function_kind, t->functions, t->count, &item);
     struct function *made = NULL;
-    if (!number)
-        return GPUPROF_NO_MEMORY;
     if (*number) {
         *found = t->functions[*number - 1];
         return 0;
@@ -146,10 +144,8 @@ static int table_find(struct function_table *t, const char *description,
     if (error < 0)
         return error;
     *found = made;
-    if (NUMBER_ADD(&t->numbers, &function_kind, t->functions, t->count, FUNCTIONS_MAX, &made) > 0)
-        return 0;
-    free(made);
-    return GPUPROF_NO_MEMORY;
+    NUMBER_ADD(&t->numbers, &function_kind, t->functions, t->count, FUNCTIONS_MAX, &made);
+    return 0;
 }
 
 #define CODES_STEP 128 /* codes that a list grows by */
@@ -227,18 +223,17 @@ void os_functions_release(struct os_functions *f)
     *f = (struct os_functions){0};
 }
 
-int os_functions_take(struct os_functions *f, const struct record *r)
+void os_functions_take(struct os_functions *f, const struct record *r)
 {
     size_t length = r->byte_count < OS_NAME_BYTES_MAX ? r->byte_count : OS_NAME_BYTES_MAX;
     if (r->code >= OS_FUNCTIONS_MAX || !length || os_function_of(f, r))
-        return 0;
+        return;
     struct os_function **list = array_reach(f->list, &f->count, r->code, sizeof *list);
     f->list = list;
     struct os_function *made = memory_new(1, sizeof *made + length + 1);
     made->class = record_arg(r, OS_FUNCTION_CLASS);
     memcpy(made->name, r->bytes, length);
     list[r->code] = made;
-    return 0;
 }
 
 const char *os_function_name(const struct os_functions *f, const struct record *r,

@@ -131,7 +131,7 @@ void function_table_release(struct function_table *t);
 
 /*
  * Takes the description "symbol|domain|class|kind:label,..." of `code`. Returns 0, GPUPROF_DAMAGED
- * if it is invalid, GPUPROF_LIMIT or GPUPROF_NO_MEMORY.
+ * if it is invalid, or GPUPROF_LIMIT.
  */
 int function_describe(struct function_table *t, struct function_codes *codes, unsigned code,
                       const uint8_t *text, size_t length);
@@ -148,7 +148,7 @@ const struct function *function_made_up(struct function_table *t, struct functio
 
 /*
  * The function of `code`. Without a description it is "function_<code>", or "other_functions"
- * beyond FUNCTIONS_MAX. NULL: no memory.
+ * beyond FUNCTIONS_MAX.
  */
 static inline const struct function *function_of(struct function_table *t,
                                                  struct function_codes *codes, unsigned code)
@@ -176,8 +176,8 @@ struct os_functions {
 
 void os_functions_release(struct os_functions *f);
 
-/* Takes an OS_FUNCTION record; the first of a code counts. Returns 0 or GPUPROF_NO_MEMORY. */
-int os_functions_take(struct os_functions *f, const struct record *r);
+/* Takes an OS_FUNCTION record; the first of a code counts. */
+void os_functions_take(struct os_functions *f, const struct record *r);
 
 /* The function of an OS_CALL record; NULL: no name. */
 static inline const struct os_function *os_function_of(const struct os_functions *f,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 
 void thread_table_release(struct thread_table *t)
 {
@@ -27,16 +27,14 @@ struct thread *thread_find(struct thread_table *t, uint32_t number)
 struct thread *thread_get(struct thread_table *t, uint32_t number)
 {
     struct thread *thread = thread_find(t, number);
-    if (thread || t->count == THREADS_MAX || !(thread = calloc(1, sizeof *thread)))
+    if (thread || t->count == THREADS_MAX)
         return thread;
+    thread = memory_new(1, sizeof *thread);
     thread->number = number;
     t->numbers.count_max = THREADS_MAX;
-    if (ARRAY_PUSH(t->threads, t->count, &thread) < 0) {
-        free(thread);
-        return NULL;
-    }
-    int error = key_map_set(&t->numbers, (struct key){.a = number}, t->count);
-    return error < 0 ? NULL : (t->last = thread);
+    ARRAY_PUSH(t->threads, t->count, &thread);
+    (void)key_map_set(&t->numbers, (struct key){.a = number}, t->count);
+    return t->last = thread;
 }
 
 struct thread *thread_of_tid(struct thread_table *t, uint64_t tid)
@@ -45,12 +43,7 @@ struct thread *thread_of_tid(struct thread_table *t, uint64_t tid)
     for (; t->tid_count < t->count; t->tid_count++)
         if (t->threads[t->tid_count]->tid)
             key_map_set(&t->tids, (struct key){.a = t->threads[t->tid_count]->tid},
-                        t->tid_count + 1ull); /* without memory it is not found */
+                        t->tid_count + 1ull);
     uint64_t place = key_map_get(&t->tids, (struct key){.a = tid});
     return place ? t->threads[place - 1] : NULL;
-}
-
-int thread_get_error(const struct thread_table *t)
-{
-    return t->count == THREADS_MAX ? GPUPROF_LIMIT : GPUPROF_NO_MEMORY;
 }

@@ -43,8 +43,7 @@ struct thread *thread_find(struct thread_table *t, uint32_t number);
 /* The last thread with that tid, or NULL. Call it once all threads are there. */
 struct thread *thread_of_tid(struct thread_table *t, uint64_t tid);
 
-/* The thread of that number, perhaps a new one. NULL: as thread_get_error says. */
+/* The thread of that number, perhaps a new one. NULL: there are THREADS_MAX others. */
 struct thread *thread_get(struct thread_table *t, uint32_t number);
-int thread_get_error(const struct thread_table *t);
 
 #endif

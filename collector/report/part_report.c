@@ -320,14 +320,12 @@ static int start_report(struct combination *c)
     struct recording *rec = &c->rec;
     *r = (struct report){.is_combined = true,
                          .histogram_rows = histogram_rows_max(0) + bytes / PART_HISTOGRAM_ROW};
-    int error = rec->count ? recording_find_jobs(rec) : 0;
-    if (error == 0 && rec->count) {
+    if (rec->count) {
+        recording_find_jobs(rec);
         if (!c->is_quiet)
             recording_say_jobs(rec, "select one with 'gpuprof report --job=N' of the recordings");
-        error = recording_arrange(rec);
+        recording_arrange(rec);
     }
-    if (error < 0)
-        return error;
     report_begin(r, rec,
                  &(struct report_request){.use = USE_PARTS, .by = BY_NAME, .groups = c->groups});
     cost_report_init(&r->cost, rec);

@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/memory.h"
-#include "error.h"
 
 /* A call that left the buffer. */
 struct stored_call {
@@ -58,47 +57,47 @@ static uint32_t *stored_slot(const struct correlation *c, uint32_t process, uint
 }
 
 /* Removes the oldest calls from the buffer, and stores those that may still be needed. */
-static int put_aside(struct correlation *c, uint32_t count)
+static void put_aside(struct correlation *c, uint32_t count)
 {
     uint32_t first = c->added - c->count + 1;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct correlated_call *e = &c->buffer[(first + i) & c->place_mask];
         if (!stays(e) || c->spool.count == UINT32_MAX)
             continue;
         c->stored = c->stored ?: memory_new(CORRELATION_STORED, sizeof *c->stored);
         uint32_t *slot = stored_slot(c, e->process, e->id);
         const struct stored_call stored = {*e, *slot};
-        error = spool_append(&c->spool, &stored);
+        spool_append(&c->spool, &stored);
         *slot = (uint32_t)c->spool.count;
     }
     c->count -= count;
-    return error;
 }
 
-static int make_buffer(struct correlation *c)
+static void make_buffer(struct correlation *c)
 {
     uint32_t size = 2;
     while (size < 2 * c->run_max)
         size *= 2;
     c->place_mask = size - 1;
     c->slot_mask = (2 * size > CORRELATION_SLOTS ? 2 * size : CORRELATION_SLOTS) - 1;
-    c->buffer = malloc(size * sizeof *c->buffer);
-    c->next = malloc(size * sizeof *c->next);
-    c->slots = calloc(c->slot_mask + 1ull, sizeof *c->slots); /* 0: no call, or it is compared */
-    return c->buffer && c->next && c->slots ? 0 : GPUPROF_NO_MEMORY;
+    c->buffer = memory_from(malloc(size * sizeof *c->buffer));
+    c->next = memory_from(malloc(size * sizeof *c->next));
+    c->slots =
+        memory_new(c->slot_mask + 1ull, sizeof *c->slots); /* 0: no call, or it is compared */
 }
 
-int correlation_make_room(struct correlation *c)
+void correlation_make_room(struct correlation *c)
 {
-    return c->buffer ? put_aside(c, c->run_max) : make_buffer(c);
+    if (c->buffer)
+        put_aside(c, c->run_max);
+    else
+        make_buffer(c);
 }
 
-int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
-                     uint64_t at_ns)
+void correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
+                      uint64_t at_ns)
 {
-    struct correlated_call *link = NULL;
-    int error = id == further ? 0 : correlation_add(c, process, further, &link);
+    struct correlated_call *link = id == further ? NULL : correlation_add(c, process, further);
     if (link)
         *link = (struct correlated_call){.process = process,
                                          .id = further,
@@ -106,7 +105,6 @@ int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint3
                                          .end_ns = at_ns,
                                          .target = id,
                                          .flags = CORRELATION_LINK};
-    return error;
 }
 
 /* ---- look-up --------------------------------------------------------------------------------- */
@@ -164,29 +162,29 @@ static struct correlated_call *find_old(struct correlation *c, uint32_t process,
     return found ? spool_at(&c->spool, found - 1u, true) : NULL;
 }
 
-__attribute__((noinline)) int correlation_find_among(struct correlation *c, uint32_t process,
-                                                     uint32_t id, unsigned marks,
-                                                     struct correlated_call *found)
+__attribute__((noinline)) bool correlation_find_among(struct correlation *c, uint32_t process,
+                                                      uint32_t id, unsigned marks,
+                                                      struct correlated_call *found)
 {
     for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
         struct correlated_call *e = find_young(c, process, id) ?: find_old(c, process, id);
         if (!e)
-            return 0;
+            return false;
         *found = *e;
         if (!(e->flags & CORRELATION_LINK)) {
             e->flags |= (uint16_t)marks;
-            return 1;
+            return true;
         }
         id = e->target;
     }
-    return 0;
+    return false;
 }
 
 /* ---- unmatched calls ------------------------------------------------------------------------- */
 
-int correlation_finish(struct correlation *c)
+void correlation_finish(struct correlation *c)
 {
-    return put_aside(c, c->count);
+    put_aside(c, c->count);
 }
 
 /* Whether the call was open in a gap. */
@@ -209,12 +207,11 @@ static void count_missing(struct correlation_losses *l, const struct correlated_
         l->count += launches || e->begin_ns >= l->late_ns;
 }
 
-int correlation_missing(struct correlation *c, struct correlation_losses *losses,
-                        const struct correlation_thread *threads)
+void correlation_missing(struct correlation *c, struct correlation_losses *losses,
+                         const struct correlation_thread *threads)
 {
     for (uint64_t i = 0; i < c->spool.count; i++) {
         const struct stored_call *e = spool_at(&c->spool, i, false);
         count_missing(&losses[e->call.process], &e->call, &threads[e->call.thread]);
     }
-    return 0;
 }

@@ -94,8 +94,8 @@ void correlation_release(struct correlation *c);
 /* Forgets all calls. */
 void correlation_forget(struct correlation *c);
 
-/* Allocates the buffer, or removes its older half. Returns 0 or an error. */
-int correlation_make_room(struct correlation *c);
+/* Allocates the buffer, or removes its older half. */
+void correlation_make_room(struct correlation *c);
 
 /* Consecutive ids get consecutive slots. */
 static inline uint32_t *correlation_slot(const struct correlation *c, uint32_t process, uint32_t id)
@@ -104,43 +104,40 @@ static inline uint32_t *correlation_slot(const struct correlation *c, uint32_t p
 }
 
 /*
- * Makes room for a call, which the caller then writes to *call, with the same process and id; NULL
- * for id 0, which is ignored. Returns 0, GPUPROF_NO_MEMORY or GPUPROF_IO. Not copied from a struct
- * of the caller: copying words that were just written stalls the processor.
+ * Makes room for a call, which the caller then writes to the result, with the same process and id;
+ * NULL for id 0, which is ignored. Not copied from a struct of the caller: copying words that were
+ * just written stalls the processor.
  */
-static inline int correlation_add(struct correlation *c, uint32_t process, uint32_t id,
-                                  struct correlated_call **call)
+static inline struct correlated_call *correlation_add(struct correlation *c, uint32_t process,
+                                                      uint32_t id)
 {
-    *call = NULL;
     if (!id)
-        return 0;
-    int error = !c->buffer || c->count == 2 * c->run_max ? correlation_make_room(c) : 0;
-    if (error < 0)
-        return error;
+        return NULL;
+    if (!c->buffer || c->count == 2 * c->run_max)
+        correlation_make_room(c);
     uint32_t place = ++c->added & c->place_mask;
     c->count++;
     uint32_t *slot = correlation_slot(c, process, id);
     c->next[place] = *slot;
     *slot = c->added;
-    *call = &c->buffer[place];
-    return 0;
+    return &c->buffer[place];
 }
 
 /* Adds a link: work with id `further` belongs to the call `id` that was open at `at_ns`. */
-int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
-                     uint64_t at_ns);
+void correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
+                      uint64_t at_ns);
 
 /* The slow path of correlation_find: several calls share the slot, or the buffer has none. */
-int correlation_find_among(struct correlation *c, uint32_t process, uint32_t id, unsigned marks,
-                           struct correlated_call *found);
+bool correlation_find_among(struct correlation *c, uint32_t process, uint32_t id, unsigned marks,
+                            struct correlated_call *found);
 
 /*
  * Looks up the call of that id and adds the flags `marks` to it: CORRELATION_MATCHED for work of
- * the device, otherwise 0. Returns 1 and a copy in *found, with the flags before the change; 0 if
- * there is no such call so far; or an error.
+ * the device, otherwise 0. Returns true and a copy in *found, with the flags before the change;
+ * false if there is no such call so far.
  */
-static inline int correlation_find(struct correlation *c, uint32_t process, uint32_t id,
-                                   unsigned marks, struct correlated_call *found)
+static inline bool correlation_find(struct correlation *c, uint32_t process, uint32_t id,
+                                    unsigned marks, struct correlated_call *found)
 {
     uint32_t number = c->count ? *correlation_slot(c, process, id) : c->added;
     if (c->added - number < c->count) {
@@ -150,21 +147,21 @@ static inline int correlation_find(struct correlation *c, uint32_t process, uint
             !(e->flags & CORRELATION_LINK)) {
             *found = *e;
             e->flags |= (uint16_t)marks;
-            return 1;
+            return true;
         }
     }
     return correlation_find_among(c, process, id, marks, found);
 }
 
-/* Stores all calls that remain; call it after the last look-up. Returns 0 or an error. */
-int correlation_finish(struct correlation *c);
+/* Stores all calls that remain; call it after the last look-up. */
+void correlation_finish(struct correlation *c);
 
 /*
  * After correlation_finish: counts the calls that lost their work into `losses`, by process index,
  * except those that were open in a gap. `threads` are by thread index. CUPTI may hold back earlier
- * work of a thread that hangs, in the same buffer. Returns 0 or an error.
+ * work of a thread that hangs, in the same buffer.
  */
-int correlation_missing(struct correlation *c, struct correlation_losses *losses,
-                        const struct correlation_thread *threads);
+void correlation_missing(struct correlation *c, struct correlation_losses *losses,
+                         const struct correlation_thread *threads);
 
 #endif

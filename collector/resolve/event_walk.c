@@ -15,7 +15,7 @@
 
 #define AROUND_NS 1000000u
 
-int walk_init(struct walk *w, struct recording *rec)
+void walk_init(struct walk *w, struct recording *rec)
 {
     *w = (struct walk){.rec = rec, .texts = {.plain = true}, .open_bytes_max = OPEN_BYTES_MAX};
     w->losses = memory_new(rec->count + 1u, sizeof *w->losses);
@@ -30,7 +30,6 @@ int walk_init(struct walk *w, struct recording *rec)
     survey_init(&w->survey, rec);
     for (uint32_t i = 0; i < rec->count; i++)
         w->losses[i] = rec->processes[i]->losses;
-    return 0;
 }
 
 void walk_release(struct walk *w)
@@ -132,16 +131,18 @@ static int event_walk_finish(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
     uint32_t first = event_walk_first_of(only), end = end_of(w, only);
-    int error = p->ties ? correlation_finish(&w->survey.calls) : 0;
+    int error = 0;
+    if (p->ties)
+        correlation_finish(&w->survey.calls);
     if (!w->is_surveyed)
         survey_finish_pauses(&w->survey);
-    if (error == 0 && p->count)
+    if (p->count)
         error = pass_report_left(p);
     bool skips_blocks = w->filter && w->filter->wants;
     for (uint32_t i = first; skips_blocks && i < end; i++)
         w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up = 0;
     if (error == 0 && !skips_blocks && p->needs & WALK_LOSSES)
-        error = survey_report(&w->survey, first, end, w->losses);
+        survey_report(&w->survey, first, end, w->losses);
     for (unsigned i = 0; error == 0 && i < p->count; i++)
         if (p->consumers[i].end)
             error = p->consumers[i].end(p->consumers[i].context);
@@ -225,7 +226,7 @@ static int event_walk_run(struct pass *p, const struct process *only)
                                          .is_cut = &w->is_cut};
     malloc_trim(0); /* an earlier walk's memory must not stay beside that of this one */
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max, &scope);
-    int more = p->timeline ? event_walk_begin(p, only) : GPUPROF_NO_MEMORY;
+    int more = event_walk_begin(p, only);
     if (more == 0)
         more = pass_walk(p);
     if (more == 0)
@@ -233,7 +234,7 @@ static int event_walk_run(struct pass *p, const struct process *only)
     int number = errno;
     progress_clear(w->rec->progress);
     if (more < 0)
-        message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
+        message("%s: %s", timeline_path(p->timeline),
                 more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
     timeline_free(p->timeline);
     return more;
@@ -304,11 +305,7 @@ static bool has_facts(void *context, const struct process *p, const struct block
 
 int walk_survey(struct walk *w)
 {
-    struct surveying s = {w, calloc(w->rec->count + 1u, sizeof *s.last_ns)};
-    if (!s.last_ns) {
-        say_error("gpuprof-collector", GPUPROF_NO_MEMORY);
-        return GPUPROF_NO_MEMORY;
-    }
+    struct surveying s = {w, memory_new(w->rec->count + 1u, sizeof *s.last_ns)};
     find_ends(&s);
     int error = event_walk_learn(w, has_facts, &s, NULL);
     for (uint32_t i = 0; error == 0 && i < w->rec->count; i++)

@@ -20,8 +20,8 @@
 #include "base/message.h"
 #include "resolve/slice.h"
 
-/* `rec` must stay. Returns 0 or GPUPROF_NO_MEMORY; walk_release in both cases. */
-int walk_init(struct walk *w, struct recording *rec);
+/* `rec` must stay. */
+void walk_init(struct walk *w, struct recording *rec);
 void walk_release(struct walk *w);
 
 /*

@@ -56,26 +56,25 @@ static uint8_t work_of(const struct event *e)
                                                 : 0;
 }
 
-static int add_captured(struct graph_origins *g, const struct slice *s,
-                        const struct captured_call **captured)
+/* Returns the call that it adds to the open capture; NULL: none. */
+static const struct captured_call *add_captured(struct graph_origins *g, const struct slice *s)
 {
     uint64_t open = key_map_get(&g->keys, graph_origins_key_of(s->event.process, OPEN, 0));
     struct capture *c = open ? &g->captures[open - 1] : NULL;
     if (!c || c->is_bad)
-        return 0;
+        return NULL;
     if (g->call_count == GRAPH_ORIGINS_MAX) {
         c->is_bad = true;
-        return 0;
+        return NULL;
     }
     struct captured_call call = {.call.begin_ns = s->event.begin_ns,
                                  .before_ns = c->count ? c->calls[c->count - 1].call.begin_ns : 0,
                                  .kernel = walk_launched(s),
                                  .type = work_of(&s->event)};
-    int error = survey_number(&g->walk->survey, &g->walk->spans, s->event.thread, &call.call.span);
+    call.call.span = survey_number(&g->walk->survey, &g->walk->spans, s->event.thread);
     ARRAY_PUSH(c->calls, c->count, &call);
     g->call_count++;
-    *captured = &c->calls[c->count - 1];
-    return error;
+    return &c->calls[c->count - 1];
 }
 
 static void begin_capture(struct graph_origins *g, const struct process *p)
@@ -120,23 +119,21 @@ static void launch(struct graph_origins *g, const struct event *e)
     }
 }
 
-int graph_origins_take(struct graph_origins *g, const struct slice *s,
-                       const struct captured_call **captured)
+const struct captured_call *graph_origins_take(struct graph_origins *g, const struct slice *s)
 {
     const struct event *e = &s->event;
-    *captured = NULL;
     if (e->record->type != RECORD_CALL || e->record->flags & RECORD_NESTED ||
         (e->record->result != 0 && e->function->does != API_DOES_CAPTURE_END))
-        return 0; /* the end of a capture counts even if it failed */
+        return NULL; /* the end of a capture counts even if it failed */
     if (e->record->flags & RECORD_CAPTURED && e->record->result == 0 && work_of(e))
-        return add_captured(g, s, captured);
+        return add_captured(g, s);
     switch (e->function->does) {
     case API_DOES_CAPTURE_BEGIN: begin_capture(g, e->process); break;
     case API_DOES_CAPTURE_END: end_capture(g, e); break;
     case API_DOES_GRAPH_INSTANTIATE: instantiate(g, e); break;
     case API_DOES_GRAPH_LAUNCH: launch(g, e); break;
     }
-    return 0;
+    return NULL;
 }
 
 /* ---- replays --------------------------------------------------------------------------------- */

@@ -68,10 +68,9 @@ struct graph_origins {
 void graph_origins_init(struct graph_origins *g, struct walk *walk);
 void graph_origins_release(struct graph_origins *g);
 
-/* Takes any call, in the order of time, in a walk with WALK_WORK. Returns 0 or an error of the
- * spool. *captured is a view until the next call if it was captured and makes work, else NULL. */
-int graph_origins_take(struct graph_origins *g, const struct slice *s,
-                       const struct captured_call **captured);
+/* Takes any call, in the order of time, in a walk with WALK_WORK. Returns it, as a view until the
+ * next call, if it was captured and makes work, else NULL. */
+const struct captured_call *graph_origins_take(struct graph_origins *g, const struct slice *s);
 
 /* Takes GPU work with its call. Returns false if it is not a graph's, or there is no room. */
 bool graph_origins_work(struct graph_origins *g, const struct slice *s);

@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 
-int resolver_init(struct resolver *r, struct walk *walk)
+void resolver_init(struct resolver *r, struct walk *walk)
 {
     const struct recording *rec = walk->rec;
-    *r = (struct resolver){.walk = walk, .is_host = calloc(rec->count + 1u, sizeof *r->is_host)};
-    for (uint32_t i = 0; r->is_host && i < rec->count; i++)
+    *r =
+        (struct resolver){.walk = walk, .is_host = memory_new(rec->count + 1u, sizeof *r->is_host)};
+    for (uint32_t i = 0; i < rec->count; i++)
         r->is_host[i] = !process_expects_gpu(rec->processes[i]);
-    return r->is_host ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void resolver_release(struct resolver *r)
@@ -204,21 +204,18 @@ static int rows_end(void *context)
     return error;
 }
 
-static int make_tables(struct resolver *r, unsigned tables)
+static void make_tables(struct resolver *r, unsigned tables)
 {
     for (enum row_table t = 0; t < ROW_TABLES; t++) {
         uint64_t *memory =
-            tables >> t & 1 ? calloc(ROW_COLUMNS * BLOCK_ROWS, sizeof *memory) : NULL;
+            tables >> t & 1 ? memory_new(ROW_COLUMNS * BLOCK_ROWS, sizeof *memory) : NULL;
         r->tables[t] = (struct rows){.table = t};
         for (unsigned c = 0; memory && c < ROW_COLUMNS; c++)
             r->tables[t].columns[c] = memory + c * BLOCK_ROWS;
-        if (!memory && tables >> t & 1)
-            return GPUPROF_NO_MEMORY;
     }
-    return 0;
 }
 
-int resolver_consumer(struct resolver *r, struct consumer *consumer)
+struct consumer resolver_consumer(struct resolver *r)
 {
     unsigned tables = 0;
     bool ties = false;
@@ -226,17 +223,16 @@ int resolver_consumer(struct resolver *r, struct consumer *consumer)
         tables |= r->readers[i].tables;
         ties |= r->readers[i].ties;
     }
-    int error = make_tables(r, tables);
+    make_tables(r, tables);
     ties = ties && !r->leaves_work && recording_any(r->walk->rec, process_expects_gpu);
     bool has_calls = tables >> ROWS_CALLS & 1;
     bool has_work = tables >> ROWS_WORK & 1 && !r->leaves_work;
-    *consumer = (struct consumer){.context = r,
-                                  .needs = ties ? WALK_CALLS : 0,
-                                  .skips = (has_calls ? 0 : (unsigned)WALK_SKIPS_CALLS) |
-                                           (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
-                                  .take = tables >> ROWS_OTHERS & 1 ? rows_take : NULL,
-                                  .take_call = has_calls ? rows_take_call : NULL,
-                                  .take_work = has_work ? rows_take_work : NULL,
-                                  .end = rows_end};
-    return error;
+    return (struct consumer){.context = r,
+                             .needs = ties ? WALK_CALLS : 0,
+                             .skips = (has_calls ? 0 : (unsigned)WALK_SKIPS_CALLS) |
+                                      (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
+                             .take = tables >> ROWS_OTHERS & 1 ? rows_take : NULL,
+                             .take_call = has_calls ? rows_take_call : NULL,
+                             .take_work = has_work ? rows_take_work : NULL,
+                             .end = rows_end};
 }

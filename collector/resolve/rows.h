@@ -98,15 +98,14 @@ struct resolver {
     } recent[ROWS_RECENT];
 };
 
-/* `walk` must stay. Returns 0 or GPUPROF_NO_MEMORY; resolver_release in both cases. */
-int resolver_init(struct resolver *r, struct walk *walk);
+/* `walk` must stay. */
+void resolver_init(struct resolver *r, struct walk *walk);
 void resolver_release(struct resolver *r);
 
 void resolver_add(struct resolver *r, const struct rows_reader *reader);
 
-/* After all readers were added: the consumer that makes rows of the slices. Returns 0 or
- * GPUPROF_NO_MEMORY. */
-int resolver_consumer(struct resolver *r, struct consumer *consumer);
+/* After all readers were added: the consumer that makes rows of the slices. */
+struct consumer resolver_consumer(struct resolver *r);
 
 /* Returns the name of a process's kernel; a kernel without a name is called by its number. NULL:
  * there are too many names. */

@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "error.h"
 #include "glob.h"
@@ -512,11 +513,11 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     if (!request->is_given)
         return EXIT_OK;
     s->walk = surveyed ? surveyed : &s->own;
-    if (!surveyed && walk_init(&s->own, rec) < 0)
-        return say_error(verb, GPUPROF_NO_MEMORY);
+    if (!surveyed)
+        walk_init(&s->own, rec);
     for (unsigned i = 0; i < SELECTION_SPANS; i++)
-        if (is_wanted[i] && !(s->spans[i] = calloc(rec->count + 1u, sizeof *s->spans[i])))
-            return say_error(verb, GPUPROF_NO_MEMORY);
+        if (is_wanted[i])
+            s->spans[i] = memory_new(rec->count + 1u, sizeof *s->spans[i]);
     enum exit_code code = request->has_steps ? selection_find_steps(s, steps, verb) : EXIT_OK;
     if (code == EXIT_OK && !s->walk->is_surveyed && walk_survey(&s->own) < 0)
         return EXIT_ENVIRONMENT;
@@ -534,8 +535,9 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
             join_spans(&s->spans[i][p]);
     make_filters(s);
     /* Steps and ranges select work by its call, so earlier calls are not needed. */
-    bool needs_calls = code == EXIT_OK && !request->has_steps && !request->range;
-    return needs_calls && selection_find_calls(s) < 0 ? say_error(verb, GPUPROF_NO_MEMORY) : code;
+    if (code == EXIT_OK && !request->has_steps && !request->range)
+        selection_find_calls(s);
+    return code;
 }
 
 void selection_release(struct selection *s)

@@ -104,10 +104,9 @@ static inline const struct walk_filter *selection_filter(struct selection *s,
 }
 
 /* Finds the blocks with each thread's last calls before the selection: a queue of launches is
- * short, so these made its first work. (selection_blocks.c, like the next.) 0 or
- * GPUPROF_NO_MEMORY. */
+ * short, so these made its first work. (selection_blocks.c, like the next.) */
 #define SELECTION_BLOCKS_BEFORE 8
-int selection_find_calls(struct selection *s);
+void selection_find_calls(struct selection *s);
 
 /* Function of its filter. */
 bool selection_wants(void *context, const struct process *p, const struct block_span *b);

@@ -2,7 +2,7 @@
 /* Selects the blocks that a walk with a selection reads. */
 #include <stdlib.h>
 
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/selection.h"
 
@@ -71,12 +71,12 @@ static bool is_before(const struct selection *s, const struct process *p,
            entry->time < s->filter.bounds(s->filter.context, p).begin_ns;
 }
 
-int selection_find_calls(struct selection *s)
+void selection_find_calls(struct selection *s)
 {
     const struct recording *rec = s->walk->rec;
-    uint8_t *seen = calloc(rec->thread_count + 1u, sizeof *seen);
-    s->called = calloc(rec->index.count + 1u, sizeof *s->called);
-    for (uint32_t i = rec->index.count; seen && s->called && i-- > 0;) {
+    uint8_t *seen = memory_new(rec->thread_count + 1u, sizeof *seen);
+    s->called = memory_new(rec->index.count + 1u, sizeof *s->called);
+    for (uint32_t i = rec->index.count; i-- > 0;) {
         const struct index_entry *entry = &rec->index.entries[i];
         struct process *p = rec->loaded[entry->process];
         const struct thread *thread =
@@ -86,5 +86,4 @@ int selection_find_calls(struct selection *s)
         *count += s->called[i] && thread;
     }
     free(seen);
-    return seen && s->called ? 0 : GPUPROF_NO_MEMORY;
 }

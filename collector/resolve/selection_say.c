@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "resolve/selection.h"
@@ -77,10 +78,10 @@ char *selection_begun_text(const struct selection *s)
 static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPANS_BYTES])
 {
     const struct survey *survey = &s->walk->survey;
-    uint64_t *numbers = calloc(survey->device_count + 1u, sizeof *numbers);
-    bool has_any = !s->request->devices.count || s->found.of_devices || !numbers;
+    uint64_t *numbers = memory_new(survey->device_count + 1u, sizeof *numbers);
+    bool has_any = !s->request->devices.count || s->found.of_devices;
     uint32_t count = 0;
-    for (uint32_t i = 0; numbers && i < survey->device_count; i++)
+    for (uint32_t i = 0; i < survey->device_count; i++)
         numbers[count++] = survey->devices[i].limits.device;
     for (uint32_t i = 0; i < count; i++)
         has_any |= number_list_has(&s->request->devices, numbers[i]);

@@ -172,14 +172,13 @@ static bool is_passing(const struct steps *s, uint32_t first)
 }
 
 /* Removes the steps of a process inside its pauses, and marks those that overlap one as partial.
- * `list` is in the order of time. Returns the number of steps that remain, or an error. */
+ * `list` is in the order of time. Returns the number of steps that remain. */
 static int64_t take_pauses(const struct survey *survey, struct step *list, uint32_t count)
 {
-    struct correlation_gap *gaps = NULL;
-    int64_t gap_count = survey_gaps(survey, list->process->index, &gaps);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; gap_count >= 0 && i < count; i++) {
-        uint32_t at = ARRAY_UP_TO(gaps, (uint32_t)gap_count, end_ns, list[i].begin_ns);
+    struct correlation_gap *gaps;
+    uint32_t gap_count = survey_gaps(survey, list->process->index, &gaps), kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = ARRAY_UP_TO(gaps, gap_count, end_ns, list[i].begin_ns);
         const struct correlation_gap *gap = at < gap_count ? &gaps[at] : NULL;
         bool overlaps = gap && gap->begin_ns < list[i].end_ns;
         list[i].is_partial |= overlaps;
@@ -187,7 +186,7 @@ static int64_t take_pauses(const struct survey *survey, struct step *list, uint3
             list[kept++] = list[i];
     }
     free(gaps);
-    return gap_count < 0 ? gap_count : kept;
+    return kept;
 }
 
 /* Marks blind steps. `list` is of one process, in the order of time, like the blind times. */

@@ -8,7 +8,6 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/memory.h"
-#include "error.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
 
@@ -68,8 +67,8 @@ static bool launches_collective(struct spans *spans, const struct event *e)
 }
 
 /* Numbers a span once a call is made in it. */
-static int number_span(struct survey *s, struct spans *spans, struct host_span *span,
-                       uint32_t parent)
+static void number_span(struct survey *s, struct spans *spans, struct host_span *span,
+                        uint32_t parent)
 {
     struct span_node node = {.text = span->text,
                              .begin_ns = span->begin_ns,
@@ -91,37 +90,33 @@ static int number_span(struct survey *s, struct spans *spans, struct host_span *
         node.kind = is_group ? library_group_kind(spans->kinds, group, span->function) : span->kind;
         node.message = is_group ? group->message : span->message;
     }
-    int error = spool_append(&s->nodes, &node);
+    spool_append(&s->nodes, &node);
     span->node = (uint32_t)s->nodes.count;
-    return error;
 }
 
-int survey_number(struct survey *s, struct spans *spans, const struct thread *thread,
-                  uint32_t *innermost)
+uint32_t survey_number(struct survey *s, struct spans *spans, const struct thread *thread)
 {
     struct span_stack *stack = span_stack(spans, thread->index);
-    int error = 0;
     uint32_t at = stack->count;
     while (at > 0 && !stack->open[at - 1].node)
         at--;
-    *innermost = at ? stack->open[at - 1].node : 0;
-    for (; error == 0 && at < stack->count; at++) {
+    uint32_t innermost = at ? stack->open[at - 1].node : 0;
+    for (; at < stack->count; at++) {
         struct host_span *span = &stack->open[at];
         if (span->type == SPAN_OP ? span->is_traced
                                   : span->type == SPAN_RANGE && span->is_duplicate)
             continue;
-        error = number_span(s, spans, span, *innermost);
-        *innermost = span->node;
+        number_span(s, spans, span, innermost);
+        innermost = span->node;
     }
-    return error;
+    return innermost;
 }
 
-static inline int survey_add_call(struct survey *s, const struct event *e, unsigned flags,
-                                  uint32_t span, uint32_t stack)
+static inline void survey_add_call(struct survey *s, const struct event *e, unsigned flags,
+                                   uint32_t span, uint32_t stack)
 {
     const uint32_t process = e->process->index, id = e->record->correlation;
-    struct correlated_call *call;
-    int error = correlation_add(&s->calls, process, id, &call);
+    struct correlated_call *call = correlation_add(&s->calls, process, id);
     if (call)
         *call = (struct correlated_call){.process = process,
                                          .id = id,
@@ -132,17 +127,15 @@ static inline int survey_add_call(struct survey *s, const struct event *e, unsig
                                          .flags = (uint16_t)flags,
                                          .span = span,
                                          .stack = stack};
-    return error;
 }
 
-static __attribute__((noinline)) int survey_look_around(struct survey *s, struct spans *spans,
-                                                        const struct event *e, unsigned flags)
+static __attribute__((noinline)) void survey_look_around(struct survey *s, struct spans *spans,
+                                                         const struct event *e, unsigned flags)
 {
     const struct host_span *op = spans_with_stack(spans, e->thread);
-    uint32_t own = e->record->stack_id, span;
-    int error = survey_number(s, spans, e->thread, &span);
+    uint32_t own = e->record->stack_id, span = survey_number(s, spans, e->thread);
     flags |= launches_collective(spans, e) ? CORRELATION_COLLECTIVE : 0;
-    return error < 0 ? error : survey_add_call(s, e, flags, span, own ? own : op ? op->stack : 0);
+    survey_add_call(s, e, flags, span, own ? own : op ? op->stack : 0);
 }
 
 static inline bool may_work(const struct event *e)
@@ -175,7 +168,7 @@ static inline unsigned expected_work(const struct event *e)
     return moves(e) ? CORRELATION_MOVES : 0;
 }
 
-int survey_take_call(struct survey *s, struct spans *spans, const struct event *e)
+void survey_take_call(struct survey *s, struct spans *spans, const struct event *e)
 {
     const struct record *r = e->record;
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
@@ -184,25 +177,25 @@ int survey_take_call(struct survey *s, struct spans *spans, const struct event *
     unsigned expected = expected_work(e);
     if (!r->correlation) {
         s->processes[e->process->index].untied += expected == CORRELATION_LAUNCH;
-        return 0;
+        return;
     }
     if (expected == CORRELATION_LAUNCH)
         s->threads[e->thread->index].last_launch_ns = e->begin_ns;
     unsigned flags = expected | (may_work(e) ? (unsigned)CORRELATION_WORKS : 0) |
                      (r->flags & RECORD_NESTED ? (unsigned)CORRELATION_NESTED : 0);
     if (!s->is_bare && span_stack(spans, e->thread->index)->count)
-        return survey_look_around(s, spans, e, flags);
-    return survey_add_call(s, e, flags, 0, r->stack_id);
+        survey_look_around(s, spans, e, flags);
+    else
+        survey_add_call(s, e, flags, 0, r->stack_id);
 }
 
-int survey_add_device(struct survey *s, const struct surveyed_device *device)
+void survey_add_device(struct survey *s, const struct surveyed_device *device)
 {
     struct key key = {device->process, device->limits.device, 0};
     KEY_MAP_ITEM(&s->indexes, key, s->devices, s->device_count, SURVEY_DEVICES_MAX, device);
-    return 0;
 }
 
-static int survey_take_device(struct survey *s, const struct event *e)
+static void survey_take_device(struct survey *s, const struct event *e)
 {
     const struct record *r = e->record;
     struct surveyed_device d = {
@@ -223,42 +216,42 @@ static int survey_take_device(struct survey *s, const struct event *e)
     };
     snprintf(d.name, sizeof d.name, "%.*s", (int)r->byte_count,
              r->bytes ? (const char *)r->bytes : "");
-    return survey_add_device(s, &d);
+    survey_add_device(s, &d);
 }
 
 /* Beyond the maximum, launches during a pause count as missing. */
-int survey_take_pause(struct survey *s, const struct event *e, bool begins)
+void survey_take_pause(struct survey *s, const struct event *e, bool begins)
 {
     if (s->pause_count == SURVEY_PAUSES_MAX)
-        return 0;
+        return;
     struct surveyed_pause pause = {.process = e->process->index,
                                    .order = s->pause_count,
                                    .begins = begins,
                                    .at_ns = e->begin_ns};
-    return ARRAY_PUSH(s->pauses, s->pause_count, &pause);
+    ARRAY_PUSH(s->pauses, s->pause_count, &pause);
 }
 
-int survey_take(struct survey *s, const struct event *e)
+void survey_take(struct survey *s, const struct event *e)
 {
     const struct record *r = e->record;
-    int error = 0;
     switch (r->type) {
-    case RECORD_DEVICE: return survey_take_device(s, e);
-    case RECORD_CONTEXT: {
-        struct key key = {e->process->index, record_arg(r, CONTEXT_CONTEXT), 0};
-        error = key_map_set(&s->contexts, key, (uint32_t)record_arg(r, CONTEXT_DEVICE) + 1ull);
-        return error == GPUPROF_NO_MEMORY ? error : 0;
-    }
+    case RECORD_DEVICE: survey_take_device(s, e); break;
+    case RECORD_CONTEXT:
+        (void)key_map_set(&s->contexts,
+                          (struct key){e->process->index, record_arg(r, CONTEXT_CONTEXT), 0},
+                          (uint32_t)record_arg(r, CONTEXT_DEVICE) + 1ull);
+        break;
     case RECORD_LINK:
-        return correlation_link(&s->calls, e->process->index, r->correlation,
-                                (uint32_t)record_arg(r, LINK_FURTHER), e->begin_ns);
+        correlation_link(&s->calls, e->process->index, r->correlation,
+                         (uint32_t)record_arg(r, LINK_FURTHER), e->begin_ns);
+        break;
     case RECORD_CONTENT:
-        if (!r->correlation || !record_arg(r, CONTENT_HASH))
-            return 0;
-        return key_map_set_anew(&s->contents, (struct key){e->process->index, r->correlation, 0},
-                                record_arg(r, CONTENT_HASH), SURVEY_CONTENTS_MAX);
-    case RECORD_TENSOR: s->has_tensors[e->process->index] = true; return 0;
-    default: return 0;
+        if (r->correlation && record_arg(r, CONTENT_HASH))
+            key_map_set_anew(&s->contents, (struct key){e->process->index, r->correlation, 0},
+                             record_arg(r, CONTENT_HASH), SURVEY_CONTENTS_MAX);
+        break;
+    case RECORD_TENSOR: s->has_tensors[e->process->index] = true; break;
+    default: break;
     }
 }
 
@@ -285,7 +278,7 @@ void survey_begin(struct survey *s, const struct process *only)
     memset(&s->threads[first_thread], 0, threads * sizeof *s->threads);
 }
 
-int survey_init(struct survey *s, struct recording *rec)
+void survey_init(struct survey *s, struct recording *rec)
 {
     *s = (struct survey){.rec = rec};
     correlation_init(&s->calls, rec->count);
@@ -294,7 +287,6 @@ int survey_init(struct survey *s, struct recording *rec)
     s->processes = memory_new(rec->count + 1u, sizeof *s->processes);
     s->threads = memory_new(rec->thread_count + 1u, sizeof *s->threads);
     s->has_tensors = memory_new(rec->count + 1u, sizeof *s->has_tensors);
-    return 0;
 }
 
 void survey_release(struct survey *s)
@@ -346,10 +338,9 @@ struct span_node *survey_span(struct survey *s, const struct correlated_call *ca
     return NULL;
 }
 
-__attribute__((noinline)) int survey_project(struct survey *s, const struct correlated_call *call,
-                                             uint64_t begin_ns, uint64_t end_ns)
+__attribute__((noinline)) void survey_project(struct survey *s, const struct correlated_call *call,
+                                              uint64_t begin_ns, uint64_t end_ns)
 {
-    int error = 0;
     uint32_t number = s->has_ranges ? call->span : 0;
     struct span_node *node;
     while ((node = survey_span(s, call, SPANS_OF(SPAN_RANGE), &number, true))) {
@@ -358,17 +349,14 @@ __attribute__((noinline)) int survey_project(struct survey *s, const struct corr
         if (node->work_end_ns < end_ns)
             node->work_end_ns = end_ns;
     }
-    return error;
 }
 
-int64_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps)
+uint32_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps)
 {
     uint32_t count = 0;
     uint32_t first = process ? ARRAY_UP_TO(s->pauses, s->pause_count, process, process - 1) : 0;
     uint32_t end = ARRAY_UP_TO(s->pauses, s->pause_count, process, process);
-    *gaps = calloc(end - first + 1u, sizeof **gaps);
-    if (!*gaps)
-        return GPUPROF_NO_MEMORY;
+    *gaps = memory_new(end - first + 1u, sizeof **gaps);
     for (uint32_t i = first; i < end; i++) {
         const struct surveyed_pause *p = &s->pauses[i];
         bool is_open = count && (*gaps)[count - 1].end_ns == UINT64_MAX;
@@ -390,36 +378,32 @@ static bool may_lack(const struct process *p)
 }
 
 /* Says which calls of the process should have work. */
-static int expect_work(const struct survey *s, const struct process *p,
-                       struct correlation_losses *l)
+static void expect_work(const struct survey *s, const struct process *p,
+                        struct correlation_losses *l)
 {
     uint64_t worked_ns = s->processes[p->index].worked_ns;
     l->kinds = CORRELATION_LAUNCH;
     l->late_ns = worked_ns - min_of(worked_ns, SURVEY_LATE_NS);
     if (may_lack(p))
         l->kinds |= CORRELATION_GRAPH | (process_wants_moves(p) ? (unsigned)CORRELATION_MOVES : 0);
-    int64_t gap_count = survey_gaps(s, p->index, &l->gaps);
-    l->gap_count = gap_count < 0 ? 0 : (uint32_t)gap_count;
-    return gap_count < 0 ? (int)gap_count : 0;
+    l->gap_count = survey_gaps(s, p->index, &l->gaps);
 }
 
-int survey_report(struct survey *s, uint32_t first, uint32_t end, struct losses *losses)
+void survey_report(struct survey *s, uint32_t first, uint32_t end, struct losses *losses)
 {
-    struct correlation_losses *all = calloc(s->rec->count + 1u, sizeof *all);
-    int error = all ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = first; error == 0 && i < end; i++) {
+    struct correlation_losses *all = memory_new(s->rec->count + 1u, sizeof *all);
+    for (uint32_t i = first; i < end; i++) {
         const struct process *p = s->rec->processes[i];
         if (process_expects_gpu(p) && process_wants_kernels(p))
-            error = expect_work(s, p, &all[i]);
+            expect_work(s, p, &all[i]);
     }
-    if (error == 0)
-        error = correlation_missing(&s->calls, all, s->threads);
-    for (uint32_t i = first; all && i < end; i++) {
+    correlation_missing(&s->calls, all, s->threads);
+    for (uint32_t i = first; i < end; i++) {
         struct losses *l = &losses[i];
         /* Work in flight when gpuprof gave up CUPTI looks the same as other missing work. */
         uint64_t given_up_ns = cost_table_step_ns(&s->rec->processes[i]->costs, LADDER_CUPTI);
         free(all[i].gaps);
-        if (error < 0 || !all[i].kinds)
+        if (!all[i].kinds)
             continue;
         if (given_up_ns != UINT64_MAX)
             l->gpu_given_up += all[i].count;
@@ -429,5 +413,4 @@ int survey_report(struct survey *s, uint32_t first, uint32_t end, struct losses 
         l->gpu_untied = s->processes[i].untied;
     }
     free(all);
-    return error;
 }

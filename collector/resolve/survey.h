@@ -91,8 +91,8 @@ struct survey {
     uint64_t origin_ns; /* first event of the program or the device; 0: there is none */
 };
 
-/* `rec` must stay. Returns 0 or GPUPROF_NO_MEMORY; survey_release in both cases. */
-int survey_init(struct survey *s, struct recording *rec);
+/* `rec` must stay. */
+void survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
 
 /* Forgets calls and spans, before a walk of `only`, or NULL: of all. */
@@ -100,16 +100,14 @@ void survey_begin(struct survey *s, const struct process *only);
 
 /*
  * Take events in the order of time. survey_take_call: a call, with what is open around it.
- * survey_take_end: a span that ended. survey_take: any other record. Return 0 or an error.
+ * survey_take_end: a span that ended. survey_take: any other record.
  */
-int survey_take_call(struct survey *s, struct spans *spans, const struct event *e);
+void survey_take_call(struct survey *s, struct spans *spans, const struct event *e);
 void survey_take_end(struct survey *s, const struct host_span *span);
 
-/* Numbers the spans that are open on the thread; *innermost is the last number, or 0. Returns 0 or
- * an error. */
-int survey_number(struct survey *s, struct spans *spans, const struct thread *thread,
-                  uint32_t *innermost);
-int survey_take(struct survey *s, const struct event *e);
+/* Numbers the spans that are open on the thread. Returns the last number, or 0. */
+uint32_t survey_number(struct survey *s, struct spans *spans, const struct thread *thread);
+void survey_take(struct survey *s, const struct event *e);
 
 /* A hash of the bytes that the call with that id copied to a device; 0: not known. The record
  * stands at the begin of its call, so the work follows soon; hashes are forgotten when there are
@@ -120,12 +118,12 @@ static inline uint64_t survey_content(const struct survey *s, uint32_t process,
     return key_map_get(&s->contents, (struct key){process, correlation, 0});
 }
 
-/* Adds a device, unless it is known already. Returns 0 or GPUPROF_NO_MEMORY, like the next. */
-int survey_add_device(struct survey *s, const struct surveyed_device *device);
+/* Adds a device, unless it is known already. */
+void survey_add_device(struct survey *s, const struct surveyed_device *device);
 
 /* Adds a moment at which a process stops or resumes recording. Once all are added,
  * survey_finish_pauses sorts them. */
-int survey_take_pause(struct survey *s, const struct event *e, bool begins);
+void survey_take_pause(struct survey *s, const struct event *e, bool begins);
 void survey_finish_pauses(struct survey *s);
 
 /* The device of that number; NULL if no record describes it. */
@@ -171,19 +169,19 @@ static inline const struct span_node *survey_op(struct survey *s,
 
 /* When a process recorded nothing, in order. The caller frees *gaps. Returns their number, or
  * GPUPROF_NO_MEMORY. */
-int64_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps);
+uint32_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps);
 
 /* Adds work that `call` launched to all ranges around it, on any stream. Returns 0 or an error. */
-int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
-                   uint64_t end_ns);
+void survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
+                    uint64_t end_ns);
 
 /*
  * After the last look-up: adds calls without work to the losses (by process index) of the processes
  * `first` up to `end`, if they have GPU rows: launches, and if the process was killed or CUPTI did
  * not deliver everything, copies, fills and graph launches from SURVEY_LATE_NS before the last call
  * with work on. Otherwise such a call made none (a copy within the host, a graph of host
- * functions). Returns 0 or an error.
+ * functions).
  */
-int survey_report(struct survey *s, uint32_t first, uint32_t end, struct losses *losses);
+void survey_report(struct survey *s, uint32_t first, uint32_t end, struct losses *losses);
 
 #endif

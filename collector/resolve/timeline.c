@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/moment.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -59,9 +60,7 @@ static void set_next_entry(struct timeline *t, uint32_t entry)
 struct timeline *timeline_create(struct recording *rec, struct losses *losses,
                                  uint64_t open_bytes_max, const struct timeline_scope *scope)
 {
-    struct timeline *t = calloc(1, sizeof *t);
-    if (!t)
-        return NULL;
+    struct timeline *t = memory_new(1, sizeof *t);
     t->rec = rec;
     t->losses = losses;
     t->open_bytes_max = open_bytes_max;
@@ -157,18 +156,16 @@ static inline void sift_root(struct timeline *t)
     heap[at] = node;
 }
 
-static int timeline_push(struct timeline *t, struct open_block *b)
+static void timeline_push(struct timeline *t, struct open_block *b)
 {
     struct heap_node node = {.begin_ns = b->event.begin_ns, .block = b};
     uint32_t at = t->count;
-    if (ARRAY_PUSH(t->heap, t->count, &node) < 0)
-        return GPUPROF_NO_MEMORY;
+    ARRAY_PUSH(t->heap, t->count, &node);
     while (at > 0 && timeline_before(&node, &t->heap[(at - 1) / 2])) {
         t->heap[at] = t->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
     t->heap[at] = node;
-    return 0;
 }
 
 /* Reads the payload and skips the records that were taken before. */
@@ -194,19 +191,12 @@ static int open_payload(struct timeline *t, struct open_block *b)
     return 0;
 }
 
-static uint8_t *copy_bytes(const uint8_t *bytes, size_t count)
-{
-    uint8_t *copy = malloc(count + 1);
-    return copy ? memcpy(copy, bytes, count) : NULL;
-}
-
 /* Copies the next records from the payload, up to WINDOW_BYTES, then drops it. */
 static int fill_window(struct timeline *t, struct open_block *b)
 {
     int more = 1;
     drop_window(t, b);
-    if (!(b->window = malloc(WINDOW_RECORDS * sizeof *b->window)))
-        return GPUPROF_NO_MEMORY;
+    b->window = memory_new(WINDOW_RECORDS, sizeof *b->window);
     b->window_bytes = WINDOW_RECORDS * sizeof *b->window;
     t->open_bytes += b->window_bytes;
     while (b->window_count < WINDOW_RECORDS && b->window_bytes < WINDOW_BYTES) {
@@ -216,8 +206,8 @@ static int fill_window(struct timeline *t, struct open_block *b)
         b->window_count++;
         b->window_bytes += r->byte_count;
         t->open_bytes += r->byte_count;
-        if (r->bytes && !(r->bytes = copy_bytes(r->bytes, r->byte_count)))
-            return GPUPROF_NO_MEMORY;
+        if (r->bytes)
+            r->bytes = memcpy(memory_new(r->byte_count + 1u, 1), r->bytes, r->byte_count);
     }
     drop_payload(t, b);
     return more < 0 && b->window_count == 0 ? more : 0;
@@ -268,7 +258,7 @@ static inline int next_record(struct timeline *t, struct open_block *b)
 static __attribute__((noinline)) int end_root(struct timeline *t, int more)
 {
     struct open_block *b = t->heap[0].block;
-    if (more == GPUPROF_IO || more == GPUPROF_NO_MEMORY) {
+    if (more == GPUPROF_IO) {
         t->failed = b->event.process;
         return more;
     }
@@ -294,18 +284,13 @@ static inline int advance_root(struct timeline *t)
     return 0;
 }
 
-static int add_closed(struct timeline *t, struct process *p, uint64_t offset, uint64_t time)
+static void add_closed(struct timeline *t, struct process *p, uint64_t offset, uint64_t time)
 {
-    struct open_block *b = calloc(1, sizeof *b);
-    if (!b)
-        return GPUPROF_NO_MEMORY;
+    struct open_block *b = memory_new(1, sizeof *b);
     b->event = (struct event){.record = &b->record, .process = p, .begin_ns = time};
     b->order = 2ull * p->index;
     b->place.offset = offset;
-    int error = timeline_push(t, b);
-    if (error < 0)
-        free(b);
-    return error;
+    timeline_push(t, b);
 }
 
 static bool timeline_is_wanted(const struct timeline *t, const struct process *p,
@@ -324,44 +309,45 @@ static bool timeline_is_wanted(const struct timeline *t, const struct process *p
     return true;
 }
 
-static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
-                      const struct block_header *h)
+static void add_wanted(struct timeline *t, struct process *p, uint64_t offset,
+                       const struct block_header *h)
 {
     struct clock_place clock = {0};
     uint64_t begin_ns = clock_map_look(&p->clock, &clock, h->min_ns);
     uint64_t end_ns = clock_map_look(&p->clock, &clock, h->max_ns);
     const struct block_span span = {begin_ns, end_ns, h->types, t->entry};
-    return timeline_is_wanted(t, p, &span) ? add_closed(t, p, offset, begin_ns) : 0;
+    if (timeline_is_wanted(t, p, &span))
+        add_closed(t, p, offset, begin_ns);
 }
 
 /* Adds the blocks of an index entry to the heap, closed. */
 static int add_entry(struct timeline *t, const struct index_entry *entry)
 {
     struct process *p = t->rec->loaded[entry->process];
-    int error = 0;
     t->entry = (uint32_t)(entry - t->rec->index.entries);
     const struct block_span span = {entry->time, entry->end, entry->types, t->entry};
     if (p->is_elsewhere || !timeline_is_wanted(t, p, &span))
         return 0;
-    if (entry->count == 1)
-        return add_closed(t, p, entry->offset, entry->time);
-    if (entry->offset & LIVE_BLOCK) {
-        for (uint32_t i = 0; i < entry->count && error == 0; i++) {
-            uint64_t offset = entry->offset + i;
-            error = add_wanted(t, p, offset, &p->live.blocks[offset & ~LIVE_BLOCK].header);
-        }
-        return error;
+    if (entry->count == 1) {
+        add_closed(t, p, entry->offset, entry->time);
+        return 0;
     }
+    for (uint32_t i = 0; entry->offset & LIVE_BLOCK && i < entry->count; i++) {
+        uint64_t offset = entry->offset + i;
+        add_wanted(t, p, offset, &p->live.blocks[offset & ~LIVE_BLOCK].header);
+    }
+    if (entry->offset & LIVE_BLOCK)
+        return 0;
     struct stream_scan scan;
     stream_scan_init(&scan, &p->file, &t->rec->reader.pool, entry->offset);
-    for (uint32_t i = 0; i < entry->count && error == 0; i++) {
+    for (uint32_t i = 0; i < entry->count; i++) {
         struct block_place block;
         int more = stream_scan_next(&scan, &block);
         if (more <= 0)
             return more;
-        error = add_wanted(t, p, block.offset, &block.header);
+        add_wanted(t, p, block.offset, &block.header);
     }
-    return error;
+    return 0;
 }
 
 /* Whether the maximum duration has passed. It never ends before the first call. */
@@ -435,8 +421,6 @@ __attribute__((flatten)) int timeline_next(struct timeline *t, struct event *eve
         struct process *p = event->process;
         t->has_calls = true;
         event->function = function_of(&t->rec->reader.functions, &p->codes, event->record->code);
-        if (!event->function)
-            return GPUPROF_NO_MEMORY;
         if (event->function->domain == FUNCTION_DOMAIN_ANY)
             t->losses[p->index].unknown_functions++;
     }

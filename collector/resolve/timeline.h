@@ -56,7 +56,7 @@ struct timeline_scope {
     bool *is_cut;
 };
 
-/* Returns NULL without memory. `rec` and `losses` must stay. Adds the losses that it meets to
+/* `rec` and `losses` must stay. Adds the losses that it meets to
  * `losses`, which has an item for each process index. Usually `open_bytes_max` is
  * OPEN_BYTES_MAX. */
 struct timeline *timeline_create(struct recording *rec, struct losses *losses,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/stack_table.h"
 
@@ -62,50 +62,43 @@ static inline int look_ahead_next(struct look_ahead *l, struct event *event)
 }
 
 /* Copies the event, as the timeline's views end with the next one. */
-static int look_ahead_keep(struct ahead_event *to, const struct event *event)
+static void look_ahead_keep(struct ahead_event *to, const struct event *event)
 {
     uint32_t bytes = event->record->byte_count;
     free(to->bytes);
     *to = (struct ahead_event){.event = *event, .record = *event->record};
     to->event.record = &to->record;
     if (!to->record.bytes)
-        return 0;
-    to->record.bytes = to->bytes = malloc(bytes);
-    if (!to->bytes)
-        return GPUPROF_NO_MEMORY;
+        return;
+    to->record.bytes = to->bytes = memory_new(bytes + 1, 1);
     memcpy(to->bytes, event->record->bytes, bytes);
-    return 0;
 }
 
 /* Reads ahead; keeps the slot of the last returned event unchanged. */
-static int look_ahead_fill(struct look_ahead *l, uint64_t until_ns)
+static void look_ahead_fill(struct look_ahead *l, uint64_t until_ns)
 {
     struct event event;
-    int error = 0;
-    while (error == 0 && l->more > 0 && l->count < AHEAD_EVENTS - 1 &&
+    while (l->more > 0 && l->count < AHEAD_EVENTS - 1 &&
            (!l->count || at(l, l->count - 1)->event.begin_ns <= until_ns))
         if ((l->more = timeline_next(l->timeline, &event)) > 0)
-            error = look_ahead_keep(at(l, l->count++), &event);
-    return error;
+            look_ahead_keep(at(l, l->count++), &event);
 }
 
 /*
  * Finds, among the next events, the call with the correlation id of `now`, the event returned last.
- * NULL: none within AHEAD_NS, or an error. The result is a view until the next event; is_known is
+ * NULL: none within AHEAD_NS. The result is a view until the next event; is_known is
  * set when it is returned in turn. The record of `now` stays valid until then, too.
  */
-static const struct event *look_ahead_find(struct look_ahead *l, struct event *now, int *error)
+static const struct event *look_ahead_find(struct look_ahead *l, struct event *now)
 {
-    if (!l->events && !(l->events = calloc(AHEAD_EVENTS, sizeof *l->events))) {
-        *error = GPUPROF_NO_MEMORY;
-        return NULL;
-    }
+    if (!l->events)
+        l->events = memory_new(AHEAD_EVENTS, sizeof *l->events);
     l->now = *now->record;
     l->now.bytes = NULL;
     l->now.byte_count = 0;
     now->record = &l->now;
-    *error = look_ahead_fill(l, now->begin_ns + AHEAD_NS);
-    for (uint32_t i = 0; *error == 0 && i < l->count; i++) {
+    look_ahead_fill(l, now->begin_ns + AHEAD_NS);
+    for (uint32_t i = 0; i < l->count; i++) {
         struct ahead_event *e = at(l, i);
         if (e->record.correlation == l->now.correlation && e->record.type == RECORD_CALL &&
             e->event.process == now->process) {
@@ -187,20 +180,18 @@ static void count_unpaired(const struct pass *p, const struct event *e)
         l->gpu_unpaired++;
 }
 
-static inline int find_call(struct walk *w, struct slice *s)
+static inline void find_call(struct walk *w, struct slice *s)
 {
     const struct event *e = &s->event;
     bool is_work = is_stream_work(e->record->type);
     unsigned marks = (is_work ? (unsigned)CORRELATION_MATCHED : 0) |
                      (e->record->type == RECORD_KERNEL ? (unsigned)CORRELATION_COUNTED : 0);
-    int found = correlation_find(&w->survey.calls, e->process->index, e->record->correlation, marks,
-                                 &s->call);
-    s->is_called = found > 0;
+    s->is_called = correlation_find(&w->survey.calls, e->process->index, e->record->correlation,
+                                    marks, &s->call);
     if (s->is_called && is_work) {
         uint64_t *worked_ns = &w->survey.processes[s->call.process].worked_ns;
         *worked_ns = s->call.begin_ns > *worked_ns ? s->call.begin_ns : *worked_ns;
     }
-    return found < 0 ? found : 0;
 }
 
 /* Whether the record comes from a warm-up, or after a window for work launched in it: CUPTI
@@ -221,29 +212,27 @@ static bool is_left(const struct pass *p, const struct event *e)
 }
 
 /* Looks for the call among the next events: clock noise can place work before its call. */
-static __attribute__((noinline)) int find_ahead(const struct pass *p, struct slice *s)
+static __attribute__((noinline)) void find_ahead(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
-    int error = 0;
-    const struct event *call = look_ahead_find(p->ahead, &s->event, &error);
-    if (call)
-        error = survey_take_call(&w->survey, &w->spans, call);
-    return call && error == 0 ? find_call(w, s) : error;
+    const struct event *call = look_ahead_find(p->ahead, &s->event);
+    if (!call)
+        return;
+    survey_take_call(&w->survey, &w->spans, call);
+    find_call(w, s);
 }
 
 /* Finds the call of GPU work, or of another record of a call. */
-static int tie(const struct pass *p, struct slice *s)
+static void tie(const struct pass *p, struct slice *s)
 {
-    int error = find_call(p->walk, s);
+    find_call(p->walk, s);
     bool behind = is_behind(s);
-    if (error == 0 && !s->is_called && !behind && s->event.record->correlation &&
-        !is_left(p, &s->event))
-        error = find_ahead(p, s);
+    if (!s->is_called && !behind && s->event.record->correlation && !is_left(p, &s->event))
+        find_ahead(p, s);
     bool was_launched = s->is_called && s->call.begin_ns < s->event.begin_ns;
     s->is_outside = behind && !was_launched;
-    if (error == 0 && !s->is_called && !s->is_outside)
+    if (!s->is_called && !s->is_outside)
         count_unpaired(p, &s->event);
-    return error;
 }
 
 /* Whether consumers get changes of the span. */
@@ -332,19 +321,24 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_PAUSE:
     case RECORD_WINDOW:
         take_pause(s);
-        return !w->is_surveyed && s->pause_change
-                   ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
-                   : 0;
-    case RECORD_LINK: return p->ties ? survey_take(&w->survey, e) : 0;
+        if (!w->is_surveyed && s->pause_change)
+            survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS);
+        return 0;
+    case RECORD_LINK:
+        if (p->ties)
+            survey_take(&w->survey, e);
+        return 0;
     default:
         if (is_device_sample(r->type))
             s->source = device_sources_find(&w->sources, e);
-        error = survey_take(&w->survey, e);
-        if (error == 0 && is_range_record(r->type) && p->needs & WALK_SPANS)
+        survey_take(&w->survey, e);
+        if (is_range_record(r->type) && p->needs & WALK_SPANS)
             error = take_span(p, s);
         break;
     }
-    return error == 0 && p->ties && is_correlated(r->type) ? tie(p, s) : error;
+    if (p->ties && is_correlated(r->type))
+        tie(p, s);
+    return error;
 }
 
 static int pass_call(const struct pass *p, struct slice *s)
@@ -352,16 +346,18 @@ static int pass_call(const struct pass *p, struct slice *s)
     struct walk *w = p->walk;
     if (p->needs & WALK_SPANS)
         spans_see_call(&w->spans, &s->event);
-    int done =
-        p->ties && !p->ahead->is_known ? survey_take_call(&w->survey, &w->spans, &s->event) : 0;
+    if (p->ties && !p->ahead->is_known)
+        survey_take_call(&w->survey, &w->spans, &s->event);
     hide(p, s);
-    return done == 0 ? report_as(p, heard_call(&s->event), s) : done;
+    return report_as(p, heard_call(&s->event), s);
 }
 
 static int pass_work(const struct pass *p, struct slice *s)
 {
-    int done = p->ties ? tie(p, s) : 0;
-    if (done == 0 && !s->is_outside) {
+    int done = 0;
+    if (p->ties)
+        tie(p, s);
+    if (!s->is_outside) {
         hide(p, s);
         done = report_as(p, HEARD_WORK, s);
     }

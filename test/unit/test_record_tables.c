@@ -17,7 +17,7 @@ static void check_clock_map(int64_t shift_ns)
                               .realtime_zero_ns = 5000000000,
                               .monotonic_shift_ns = shift_ns};
     struct clock_map m;
-    assert_int_equal(clock_map_init(&m, &h), 0);
+    clock_map_init(&m, &h);
     /* 20 ppm fast, more anchors than are kept, and some that make no sense. */
     uint64_t seconds = 3 * CLOCK_ANCHORS_MAX;
     for (uint64_t s = 1; s <= seconds; s++) {
