@@ -134,9 +134,9 @@ static int take_kernel(void *context, const struct slice *s)
     struct collective what;
     if (s->event.record->type != RECORD_KERNEL)
         return 0;
-    int error = collective_of(s, &what);
-    if (error < 0 || !what.communicator || !what.number || what.is_rooted)
-        return error;
+    collective_of(s, &what);
+    if (!what.communicator || !what.number || what.is_rooted)
+        return 0;
     struct collective_end end = {.communicator = what.communicator,
                                  .number = what.number,
                                  .end_ns = s->event.end_ns,

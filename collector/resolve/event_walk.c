@@ -93,10 +93,9 @@ enum exit_code walk_verdict(const struct walk *w, bool strict)
     return recording_verdict(w->rec, w->losses, w->kernels.dropped || w->texts.dropped, strict);
 }
 
-int collective_of(const struct slice *s, struct collective *what)
+void collective_of(const struct slice *s, struct collective *what)
 {
     struct survey *survey = &s->walk->survey;
-    int error = 0;
     *what = (struct collective){0};
     const struct span_node *call =
         s->is_called ? survey_innermost(survey, &s->call, SPAN_LIBRARY) : NULL;
@@ -107,12 +106,10 @@ int collective_of(const struct slice *s, struct collective *what)
         *what = (struct collective){c->id, is_counted ? call->message.sequence : 0, c->ranks,
                                     call->message.is_rooted};
     }
-    const struct span_node *range = error == 0 && !what->communicator && s->is_called
-                                        ? survey_innermost(survey, &s->call, SPAN_RANGE)
-                                        : NULL;
+    const struct span_node *range =
+        !what->communicator && s->is_called ? survey_innermost(survey, &s->call, SPAN_RANGE) : NULL;
     if (range)
         *what = (struct collective){.communicator = range->communicator};
-    return error;
 }
 
 /* The first process of the walk: the cost does not depend on the number of others. */

@@ -74,7 +74,7 @@ struct collective {
     bool is_rooted;
 };
 
-/* For a kernel, in a walk with WALK_WORK. Returns 0 or an error of the spool. */
-int collective_of(const struct slice *s, struct collective *what);
+/* For a kernel, in a walk with WALK_WORK. */
+void collective_of(const struct slice *s, struct collective *what);
 
 #endif
