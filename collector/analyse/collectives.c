@@ -6,26 +6,25 @@
 
 #include "analyse/analyses.h"
 #include "api/api.h"
-#include "error.h"
+#include "base/memory.h"
 #include "record/gpu_record.h"
 
 #define NONE          UINT32_MAX
 #define NO_ROOT       INT64_MIN
 #define CALLS_AT_ONCE 8u
 
-int collectives_init(struct collectives *c, struct walk *walk, const struct unfinished *unfinished)
+void collectives_init(struct collectives *c, struct walk *walk, const struct unfinished *unfinished)
 {
     *c = (struct collectives){.walk = walk, .unfinished = unfinished};
-    c->places = calloc(walk->rec->count + 1u, sizeof *c->places);
-    c->threads = calloc(walk->rec->thread_count + 1u, sizeof *c->threads);
-    return c->places && c->threads ? 0 : GPUPROF_NO_MEMORY;
+    c->places = memory_new(walk->rec->count + 1u, sizeof *c->places);
+    c->threads = memory_new(walk->rec->thread_count + 1u, sizeof *c->threads);
 }
 
 void collectives_release(struct collectives *c)
 {
     for (uint32_t i = 0; i < c->part_count; i++)
         free(c->parts[i].calls);
-    for (uint32_t i = 0; c->threads && i < c->walk->rec->thread_count; i++)
+    for (uint32_t i = 0; i < c->walk->rec->thread_count; i++)
         free(c->threads[i].queued);
     key_map_release(&c->keys.ids);
     key_map_release(&c->keys.handles);
@@ -44,9 +43,9 @@ void collectives_release(struct collectives *c)
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
 /* Returns the number of the process's rank in the communicator `id`, which has `ranks` ranks (0:
- * not known). Returns 0 without room or memory; *error says which. */
+ * not known). Returns 0 without room. */
 static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_t id, uint64_t rank,
-                         uint64_t ranks, int *error)
+                         uint64_t ranks)
 {
     const struct found_communicator new_one = {.id = id};
     uint32_t before = c->rank_count;
@@ -63,8 +62,8 @@ static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_
     if (known) { /* its number in the communicator is known now */
         key_map_remove(&c->keys.ranks, later);
         c->ranks[known - 1].rank = (uint32_t)rank;
-        *error = key_map_set(&c->keys.ranks, key, known);
-        return *error < 0 ? 0 : (uint32_t)known;
+        key_map_set(&c->keys.ranks, key, known);
+        return (uint32_t)known;
     }
     const struct communicator_rank new = {.process = p, .communicator = at, .rank = (uint32_t)rank};
     number = KEY_MAP_ITEM(&c->keys.ranks, key, c->ranks, c->rank_count, PARTS_MAX, &new);
@@ -76,20 +75,16 @@ static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_
     return number;
 }
 
-static int take_communicator(struct collectives *c, const struct event *e)
+static void take_communicator(struct collectives *c, const struct event *e)
 {
-    int error;
     const struct record *r = e->record;
-    uint32_t rank =
-        add_rank(c, e->process, record_arg(r, COMMUNICATOR_ID), record_arg(r, COMMUNICATOR_RANK),
-                 record_arg(r, COMMUNICATOR_RANKS), &error);
+    struct key handle = {e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0};
+    uint32_t rank = add_rank(c, e->process, record_arg(r, COMMUNICATOR_ID),
+                             record_arg(r, COMMUNICATOR_RANK), record_arg(r, COMMUNICATOR_RANKS));
     if (!rank)
-        return error;
+        return;
     c->ranks[rank - 1].is_ended = false;
-    error =
-        key_map_set(&c->keys.handles,
-                    (struct key){e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0}, rank);
-    return error == GPUPROF_LIMIT ? 0 : error;
+    key_map_set(&c->keys.handles, handle, rank);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -105,9 +100,8 @@ static struct collective_call *room_for(struct collectives *c, struct channel_pa
 {
     uint32_t had = part->capacity, wanted = had ? 2 * had : CALLS_AT_ONCE;
     bool is_full = !had || (part->calls[sequence % had].sequence && wanted <= CALLS_EACH_MAX);
-    bool may_grow = is_full && c->call_count + wanted <= CALLS_KEPT_MAX;
-    struct collective_call *calls = may_grow ? calloc(wanted, sizeof *calls) : NULL;
-    if (calls) {
+    if (is_full && c->call_count + wanted <= CALLS_KEPT_MAX) {
+        struct collective_call *calls = memory_new(wanted, sizeof *calls);
         for (uint32_t i = 0; i < had; i++)
             if (part->calls[i].sequence)
                 calls[part->calls[i].sequence % wanted] = part->calls[i];
@@ -142,21 +136,21 @@ bool collectives_agree(const struct collective_call *a, const struct collective_
            a->root == b->root;
 }
 
-/* Returns the index of the rank's part in the channel. Returns NONE without room. */
+/* Returns the index of the rank's part in the channel; NONE: there is no room. */
 static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_kind kind,
                          uint32_t from, uint32_t to)
 {
-    uint32_t of = c->ranks[rank - 1].communicator, number, part = 0, before = c->part_count;
+    uint32_t of = c->ranks[rank - 1].communicator, before = c->part_count;
     const struct channel new = {.communicator = of, .kind = kind, .from = from, .to = to};
     struct key key = {of, kind, kind == COLLECTIVE_MESSAGE ? 1 + ((uint64_t)from << 32 | to) : 0};
-    number =
+    uint32_t number =
         KEY_MAP_ITEM(&c->keys.channels, key, c->channels, c->channel_count, CHANNELS_MAX, &new);
     if (!number)
         return NONE;
     struct channel *channel = &c->channels[number - 1];
     const struct channel_part new_part = {.channel = number - 1, .rank = rank - 1};
-    part = KEY_MAP_ITEM(&c->keys.parts, ((struct key){number - 1, rank - 1, 0}), c->parts,
-                        c->part_count, PARTS_MAX, &new_part);
+    uint32_t part = KEY_MAP_ITEM(&c->keys.parts, ((struct key){number - 1, rank - 1, 0}), c->parts,
+                                 c->part_count, PARTS_MAX, &new_part);
     if (c->part_count > before) {
         *(channel->last ? &c->parts[channel->last - 1].next : &channel->first) = part;
         channel->last = part;
@@ -164,15 +158,14 @@ static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_k
     return part - 1;
 }
 
-static int queue(struct thread_calls *t, uint32_t part, uint64_t sequence)
+static void queue(struct thread_calls *t, uint32_t part, uint64_t sequence)
 {
-    if (!t->queued && !(t->queued = calloc(QUEUED_MAX, sizeof *t->queued)))
-        return GPUPROF_NO_MEMORY;
+    if (!t->queued)
+        t->queued = memory_new(QUEUED_MAX, sizeof *t->queued);
     if (!t->depth)
         t->count = 0; /* calls of a group that longjmp left */
     if (t->count < QUEUED_MAX)
         t->queued[t->count++] = (struct queued_call){part, sequence};
-    return 0;
 }
 
 /* Hashes what collectives_agree compares: calls that agree have equal hashes. */
@@ -181,19 +174,15 @@ static uint64_t hash_call(uint64_t hash, const struct collective_call *call, boo
     const char *name = is_message ? "" : call->function->name;
     const uint64_t numbers[] = {call->sequence, call->count, (uint64_t)call->root, call->type,
                                 call->op};
-    for (; *name; name++)
-        hash = (hash ^ (uint8_t)*name) * 0x100000001B3u;
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        hash = (hash ^ numbers[i] ^ hash >> 29) * 0x9E3779B97F4A7C15u;
-    return hash;
+    return bytes_hash(bytes_hash(hash, name, strlen(name)), numbers, sizeof numbers);
 }
 
-static int collectives_add_call(struct collectives *c, const struct event *e, uint32_t part,
-                                uint64_t sequence)
+static void collectives_add_call(struct collectives *c, const struct event *e, uint32_t part,
+                                 uint64_t sequence)
 {
     struct channel_part *own = &c->parts[part];
     if (sequence <= own->called) /* the handle belongs to another communicator by now */
-        return 0;
+        return;
     own->called = sequence;
     enum collective_kind kind = c->channels[own->channel].kind;
     const struct collective_call made = {.sequence = sequence,
@@ -208,9 +197,9 @@ static int collectives_add_call(struct collectives *c, const struct event *e, ui
     own->hash = hash_call(own->hash, &made, kind == COLLECTIVE_MESSAGE);
     struct collective_call *call = room_for(c, own, sequence);
     if (!call)
-        return 0;
+        return;
     *call = made;
-    return queue(&c->threads[e->thread->index], part, sequence);
+    queue(&c->threads[e->thread->index], part, sequence);
 }
 
 static uint64_t rank_of(const struct collectives *c, const struct event *e, const char *label)
@@ -220,7 +209,7 @@ static uint64_t rank_of(const struct collectives *c, const struct event *e, cons
 
 /* Takes a call of an order. Calls without a number, and splits that not all ranks must call, have
  * none. All ranks of the parent must call another split, with any color. */
-static int take_ordered(struct collectives *c, const struct event *e)
+static void take_ordered(struct collectives *c, const struct event *e)
 {
     unsigned does = e->function->does;
     uint64_t sequence = 1, peer = arg(e, "peer", 0), id = arg(e, "id", 0), rank = 0;
@@ -228,25 +217,23 @@ static int take_ordered(struct collectives *c, const struct event *e)
                                 : does == API_DOES_COMM_MAKE  ? COLLECTIVE_MAKING
                                 : does == API_DOES_COMM_SPLIT ? COLLECTIVE_SPLIT
                                                               : COLLECTIVE_MESSAGE;
-    int error = 0;
     if (kind == COLLECTIVE_MAKING) {
-        rank =
-            id ? add_rank(c, e->process, id, arg(e, "rank", UINT64_MAX), arg(e, "ranks", 0), &error)
-               : 0;
+        rank = id ? add_rank(c, e->process, id, arg(e, "rank", UINT64_MAX), arg(e, "ranks", 0)) : 0;
     } else {
         rank = rank_of(c, e, kind == COLLECTIVE_SPLIT ? "parent" : "comm");
         sequence = arg(e, kind == COLLECTIVE_SPLIT ? "split" : "sequence", 0);
     }
     if (!rank || !sequence || peer >= UINT32_MAX ||
         (kind == COLLECTIVE_SPLIT && function_arg_place(e->function, "left_out") != NONE))
-        return error;
+        return;
     uint32_t own = c->ranks[rank - 1].rank, other = (uint32_t)peer;
     bool is_sent = does == API_DOES_P2P;
     uint32_t part = add_part(c, (uint32_t)rank, kind, is_sent ? own : other, is_sent ? other : own);
-    return part == NONE ? error : collectives_add_call(c, e, part, sequence);
+    if (part != NONE)
+        collectives_add_call(c, e, part, sequence);
 }
 
-static int take_begin(struct collectives *c, const struct event *e)
+static void take_begin(struct collectives *c, const struct event *e)
 {
     struct thread_calls *t = &c->threads[e->thread->index];
     switch (e->function->does) {
@@ -254,7 +241,7 @@ static int take_begin(struct collectives *c, const struct event *e)
     case API_DOES_P2P:
     case API_DOES_P2P_RECEIVE:
     case API_DOES_COMM_MAKE:
-    case API_DOES_COMM_SPLIT: return take_ordered(c, e);
+    case API_DOES_COMM_SPLIT: take_ordered(c, e); break;
     case API_DOES_GROUP_BEGIN: t->count = t->depth++ ? t->count : 0; break;
     case API_DOES_COMM_END: {
         uint64_t rank = rank_of(c, e, "comm");
@@ -265,7 +252,6 @@ static int take_begin(struct collectives *c, const struct event *e)
     }
     default: break;
     }
-    return 0;
 }
 
 static struct collective_call *queued_call(struct collectives *c, const struct queued_call *q)
@@ -343,21 +329,21 @@ static int collectives_take(void *context, const struct slice *s)
 {
     struct collectives *c = context;
     const struct event *e = &s->event;
-    switch (e->record->type) {
-    case RECORD_COMMUNICATOR: return take_communicator(c, e);
-    case RECORD_PAUSE:
-    case RECORD_WINDOW:
-        if (s->pause_change)
-            c->places[e->process->index].is_paused = s->pause_change == PAUSE_BEGINS;
-        return 0;
-    case RECORD_LIBRARY_BEGIN: take_place(c, e); return take_begin(c, e);
-    case RECORD_LIBRARY_END:
-        take_times(&c->places[e->process->index], e);
-        c->places[e->process->index].is_begun &= c->places[e->process->index].thread != e->thread;
+    struct process_place *p = &c->places[e->process->index];
+    unsigned type = e->record->type;
+    if (type == RECORD_COMMUNICATOR) {
+        take_communicator(c, e);
+    } else if (s->pause_change) {
+        p->is_paused = s->pause_change == PAUSE_BEGINS;
+    } else if (type == RECORD_LIBRARY_BEGIN) {
+        take_place(c, e);
+        take_begin(c, e);
+    } else if (type == RECORD_LIBRARY_END) {
+        take_times(p, e);
+        p->is_begun &= p->thread != e->thread;
         take_end(c, e);
-        return 0;
-    default: return 0;
     }
+    return 0;
 }
 
 static int collectives_take_call(void *context, const struct slice *s)
@@ -400,19 +386,17 @@ const struct sums_info collective_calls_sums = {
 
 void collectives_add_calls(const struct collectives *c, struct sums *s)
 {
-    for (uint32_t i = 0; s->info && i < c->part_count; i++) {
+    for (uint32_t i = 0; i < c->part_count; i++) {
         const struct channel_part *part = &c->parts[i];
         const struct channel *of = &c->channels[part->channel];
-        if (collectives_is_made(of->kind))
-            continue;
-        bool is_message = of->kind == COLLECTIVE_MESSAGE;
         const struct key key = {c->communicators[of->communicator].id, of->kind,
-                                is_message ? (uint64_t)of->from << 32 | of->to : 0};
-        sums_row_add(s, key,
-                     (const uint64_t[]){1, part->called, part->called, part->hash, part->hash});
+                                of->kind == COLLECTIVE_MESSAGE ? (uint64_t)of->from << 32 | of->to
+                                                               : 0};
+        if (!collectives_is_made(of->kind))
+            sums_row_add(s, key,
+                         (const uint64_t[]){1, part->called, part->called, part->hash, part->hash});
     }
-    if (s->info)
-        sums_finish(s);
+    sums_finish(s);
 }
 
 bool collective_calls_differ(const struct sums *s)

@@ -172,15 +172,15 @@ struct collectives {
     } pending;
 };
 
-/* `walk` and `unfinished` must outlive it. Returns 0 or GPUPROF_NO_MEMORY; call collectives_release
- * in both cases. */
-int collectives_init(struct collectives *c, struct walk *walk, const struct unfinished *unfinished);
+/* `walk` and `unfinished` must outlive it. */
+void collectives_init(struct collectives *c, struct walk *walk,
+                      const struct unfinished *unfinished);
 void collectives_release(struct collectives *c);
 
 struct consumer collectives_consumer(struct collectives *c, bool needs_stacks);
 
-/* Makes the rows, after the walk. Returns 0 or GPUPROF_NO_MEMORY. (collectives_pending.c) */
-int collectives_judge(struct collectives *c);
+/* Makes the rows, after the walk. (collectives_pending.c) */
+void collectives_judge(struct collectives *c);
 
 /* The calls of the rank (index in `ranks`) in the channel; NULL: it called nothing there. */
 const struct channel_part *collectives_part(const struct collectives *c, const struct channel *of,

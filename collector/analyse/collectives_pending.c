@@ -5,7 +5,7 @@
 
 #include "analyse/collectives.h"
 #include "base/array.h"
-#include "error.h"
+#include "base/memory.h"
 #include "rank.h"
 
 #define ABSENT_RANKS_MAX PENDING_ROWS_MAX /* when a communicator is made */
@@ -296,27 +296,25 @@ static const struct process *process_of_rank(const struct recording *rec, uint32
 
 /* Adds the ranks that did not call the creation of the communicator. Their processes are known only
  * by number, if the communicator counts ranks as the job does. */
-static int add_missing(struct collectives *c, const struct pending_collective *p)
+static void add_missing(struct collectives *c, const struct pending_collective *p)
 {
     struct found_communicator *of = p->in;
     uint32_t most = of->ranks < ABSENT_RANKS_MAX ? of->ranks : ABSENT_RANKS_MAX;
-    bool *has = calloc(most + 1u, sizeof *has), is_numbered = !p->has_own_numbers;
-    int error = has ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = of->first; has && i; i = c->ranks[i - 1].next) {
+    bool *has = memory_new(most + 1u, sizeof *has), is_numbered = !p->has_own_numbers;
+    for (uint32_t i = of->first; i; i = c->ranks[i - 1].next) {
         is_numbered &= c->ranks[i - 1].process->rank != RANK_NONE;
         has[c->ranks[i - 1].rank < most ? c->ranks[i - 1].rank : most] = true;
     }
-    for (uint32_t i = 0; error == 0 && i < most; i++) {
+    for (uint32_t i = 0; i < most; i++) {
         if (has[i])
             continue;
         const struct communicator_rank missing = {
             .process = is_numbered ? process_of_rank(c->walk->rec, p->job, i) : NULL, .rank = i};
-        error = ARRAY_PUSH(c->ranks, c->rank_count, &missing);
+        ARRAY_PUSH(c->ranks, c->rank_count, &missing);
         c->ranks[of->last - 1].next = c->rank_count;
         of->last = c->rank_count;
     }
     free(has);
-    return error;
 }
 
 static int collectives_pending_compare_rows(const void *left, const void *right)
@@ -326,9 +324,8 @@ static int collectives_pending_compare_rows(const void *left, const void *right)
                ?: ORDER(a->rank, b->rank);
 }
 
-int collectives_judge(struct collectives *c)
+void collectives_judge(struct collectives *c)
 {
-    int error = 0;
     for (uint32_t i = 0; i < c->channel_count; i++) {
         struct pending_collective p;
         if (!collectives_pending_judge(c, &c->channels[i], &p))
@@ -338,24 +335,22 @@ int collectives_judge(struct collectives *c)
                    collectives_pending_is_before);
     }
     if (!c->pending.count)
-        return 0;
-    if (!(c->pending.rows = calloc(PENDING_ROWS_MAX, sizeof *c->pending.rows)))
-        return GPUPROF_NO_MEMORY;
+        return;
+    c->pending.rows = memory_new(PENDING_ROWS_MAX, sizeof *c->pending.rows);
     for (uint32_t i = 0; i < c->walk->rec->count; i++)
         c->places[i].is_open |= c->places[i].is_begun;
     for (uint32_t i = 0; i < c->pending.count; i++) { /* before ranks without a process are added */
         c->pending.list[i].job = job_of(c, &c->pending.list[i]);
         c->pending.list[i].has_own_numbers = has_own_numbers(c, &c->pending.list[i]);
     }
-    for (uint32_t i = 0; error == 0 && i < c->pending.count; i++) {
+    for (uint32_t i = 0; i < c->pending.count; i++) {
         struct pending_collective *p = &c->pending.list[i];
         p->rows = &c->pending.rows[c->pending.row_count];
         if (p->of->kind == COLLECTIVE_MAKING)
-            error = add_missing(c, p);
+            add_missing(c, p);
         add_ranks(c, p, true); /* first, since there may be too many */
         p->late_count = p->row_count;
         add_ranks(c, p, false);
         qsort(p->rows, p->row_count, sizeof *c->pending.rows, collectives_pending_compare_rows);
     }
-    return error;
 }

@@ -187,9 +187,9 @@ char *collectives_text(const struct collectives *c)
 {
     struct new_text text;
     char number[UNIT_TEXT_BYTES];
-    FILE *out = c->pending.count && c->pending.list[0].row_count ? new_text_begin(&text) : NULL;
-    if (!out)
+    if (!c->pending.count || !c->pending.list[0].row_count)
         return NULL;
+    FILE *out = new_text_begin(&text);
     print_one(&c->pending.list[0], out);
     if (c->pending.total > 1)
         fprintf(out, "; and %s more", count_text(number, c->pending.total - 1));
@@ -258,9 +258,8 @@ static char *printed(const struct pending_row *row,
 {
     struct new_text made;
     FILE *out = new_text_begin(&made);
-    if (out)
-        print(row, out);
-    char *text = new_text_end(&made, out), *line = text ? json_line(text) : NULL;
+    print(row, out);
+    char *text = new_text_end(&made, out), *line = json_line(text);
     free(text);
     return line;
 }
@@ -271,8 +270,8 @@ static char *collectives_print_row_text(const struct pending_row *row)
     bool is_late = row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT;
     char *title = printed(row, print_title), *stack = row->reported.lines;
     char *place = is_late ? printed(row, print_place) : NULL;
-    char *all = text_printf("%s%s%s%s%s", title ? title : "?", place ? "\n" : "",
-                            place ? place : "", stack ? "\n" : "", stack ? stack : "");
+    char *all = text_printf("%s%s%s%s%s", title, place ? "\n" : "", place ? place : "",
+                            stack ? "\n" : "", stack ? stack : "");
     free(place);
     free(title);
     return all;

@@ -181,20 +181,15 @@ static size_t line_length(const char *place)
     return called ? (size_t)(called - place) : strlen(place);
 }
 
-/* Compare places, which may be NULL, without and with their callers. Places that are equal in the
- * first order are adjacent in the second. */
-static int compare_lines(const char *a, const char *b)
+/* Are both the same place, but for the caller? Places may be NULL. */
+static bool is_one_line(const char *a, const char *b)
 {
-    if (!a || !b)
-        return (a != NULL) - (b != NULL);
-    size_t length = line_length(a), other = line_length(b);
-    int order = memcmp(a, b, length < other ? length : other);
-    return order ? order : (length > other) - (length < other);
+    return a && b ? line_length(a) == line_length(b) && strncmp(a, b, line_length(a)) == 0 : a == b;
 }
 
 static int compare_places(const char *a, const char *b)
 {
-    return compare_lines(a, b) ?: a && b ? strcmp(a, b) : 0;
+    return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
 }
 
 static int by_place(const void *left, const void *right)
@@ -206,7 +201,7 @@ static int by_place(const void *left, const void *right)
 static int by_name_and_place(const void *left, const void *right)
 {
     const struct evidence *a = left, *b = right;
-    return compare_lines(a->is.name, b->is.name) ?: compare_places(a->is.where, b->is.where);
+    return strcmp(a->is.name, b->is.name) ?: compare_places(a->is.where, b->is.where);
 }
 
 /* The line with most time in a sorted list, by its longest way; NULL if idle time without a line
@@ -218,7 +213,7 @@ static char *most_of(const struct evidence *from, const struct evidence *to)
     while (from < to) {
         const struct evidence *first = from, *longest = from;
         uint64_t ns = 0;
-        for (; from < to && compare_lines(from->is.where, first->is.where) == 0; from++) {
+        for (; from < to && is_one_line(from->is.where, first->is.where); from++) {
             ns += from->is.where || from->row ? from->is.ns : 0;
             longest = from->is.ns > longest->is.ns ? from : longest;
         }
@@ -245,7 +240,7 @@ static struct evidence add_together(const struct evidence **next, const struct e
 {
     const struct evidence *from = *next, *e = from + 1;
     struct evidence all = *from;
-    for (; e < end && compare_lines(e->is.name, from->is.name) == 0; e++) {
+    for (; e < end && is_one_line(e->is.name, from->is.name); e++) {
         uint64_t count = all.is.count + e->is.count, ns = all.is.ns + e->is.ns;
         if (e->is.longest_ns > all.is.longest_ns ||
             (e->is.longest_ns == all.is.longest_ns && e->is.at_ns < all.is.at_ns))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyse/evidence.h"
+#include "analyse/findings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ struct finding_gpu *finding_gpu_create(struct walk *walk, struct idle *idle,
     g->walk = walk;
     g->idle = idle;
     g->found = found;
-    work_places_init(&g->wheres, walk);
+    g->wheres.walk = walk;
     return g;
 }
 

@@ -7,6 +7,7 @@
 
 #include "analyse/findings.h"
 #include "base/json_text.h"
+#include "base/memory.h"
 #include "base/next_words.h"
 #include "base/text.h"
 #include "read/process.h"
@@ -177,7 +178,7 @@ static void findings_print_put_text(const struct findings *f, const struct findi
     for (uint32_t i = 0; i < found->row_count; i++) {
         const struct finding_row *row = &found->rows[i];
         char *clean = json_line(row->name);
-        fprintf(out, "\n%s: ", clean ? clean : "?");
+        fprintf(out, "\n%s: ", clean);
         bool has_line = row->did && row->where && strstr(row->name, row->where);
         if (row->where && !has_line && strcmp(row->where, row->name) != 0)
             fprintf(out, "%s:\n  ", row->where); /* so that both fit a terminal */
@@ -203,10 +204,10 @@ static void findings_print_put_text(const struct findings *f, const struct findi
         free(clean);
     }
     char *advice = finding_advice(found);
-    put_wrapped(advice ? advice : "?", out);
+    put_wrapped(advice, out);
     free(advice);
     char *next = finding_next_line(f, found);
-    fprintf(out, "\nnext: %s", next ? next : "?");
+    fprintf(out, "\nnext: %s", next);
     free(next);
 }
 
@@ -215,8 +216,7 @@ static struct cell printed(const struct findings *f, const struct finding *found
 {
     struct new_text text;
     FILE *out = new_text_begin(&text);
-    if (out)
-        put(f, found, out);
+    put(f, found, out);
     return cell_owned(new_text_end(&text, out));
 }
 
@@ -229,7 +229,7 @@ static void findings_print_fill_row(const struct table *t, uint32_t index, struc
     if (found->bytes)
         cells[SHARE] = cell_share(found->bytes, found->of_bytes);
     if (found->bytes && t->format == FORMAT_TEXT)
-        cells[NS] = cell_owned(strdup(bytes_text(text, found->bytes)));
+        cells[NS] = cell_owned(memory_text(bytes_text(text, found->bytes)));
     if (found->process->is_of_several && found->process->job != JOB_NONE)
         cells[JOB] = cell_number(found->process->job);
     cells[ADVICE] = cell_owned(finding_advice(found));

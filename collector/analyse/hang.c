@@ -265,7 +265,7 @@ void hang_finish(struct hang *h, const char *symbol_folder, struct sums *calls)
     struct walk *walk = h->unfinished.walk;
     collectives_judge(&h->collectives);
     quiet_judge(&h->quiet, &h->collectives);
-    if (calls)
+    if (calls && calls->info)
         collectives_add_calls(&h->collectives, calls);
     if (!h->needs_stacks) /* no stacks were read */
         return;

@@ -304,11 +304,6 @@ const char *idle_at(const char *place)
 
 /* ---- numbered places ------------------------------------------------------------------------- */
 
-void work_places_init(struct work_places *p, struct walk *walk)
-{
-    *p = (struct work_places){.walk = walk};
-}
-
 void work_places_release(struct work_places *p)
 {
     for (uint32_t i = 0; i < p->count; i++)

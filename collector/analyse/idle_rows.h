@@ -175,7 +175,7 @@ struct work_places {
     uint32_t last_number;
 };
 
-void work_places_init(struct work_places *p, struct walk *walk);
+/* Zeroed, with `walk` set, at first. */
 void work_places_release(struct work_places *p);
 
 /* Call from a consumer with WALK_WORK for each slice with device work. Returns the place's number.

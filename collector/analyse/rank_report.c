@@ -142,14 +142,7 @@ static void rank_report_fill(const struct table *t, uint32_t index, struct cell 
 
 static void rank_report_print_notes(const struct table *t, FILE *out)
 {
-    const struct rank_report *r = t->source;
-    bool has_waited = false;
-    for (uint32_t i = 0; i < t->count && !has_waited; i++)
-        has_waited = r->rows[i].all.causes[IDLE_COMMUNICATION];
-    if (has_waited)
-        fputs("  GPU idle includes waits for other ranks; the table 'steps' counts them as busy\n",
-              out);
-    arrivals_say_missed(r->missed, out);
+    arrivals_say_missed(((const struct rank_report *)t->source)->missed, out);
 }
 
 const struct table_info ranks_table = {.name = "ranks",
