@@ -157,13 +157,13 @@ static void end_memory(struct report *r)
                                         request->steps ? request->steps->pattern : NULL};
     if (r->walk.is_cut || !request->looks_at_memory ||
         !(r->peaks.ooms ||
-          (!is_summary && !r->selection && memory_peaks_show_fault(&r->peaks, steps))))
+          (!is_summary && !r->time.selection && memory_peaks_show_fault(&r->peaks, steps))))
         return;
     if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
         memory.by = MEMORY_BY_OPERATOR; /* without symbols, stacks are addresses */
     r->memory = memory_report_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : request->symbols,
-                                     &r->error);
-    if (r->memory && !r->selection)
+                                     &r->making.error);
+    if (r->memory && !r->time.selection)
         findings_add_memory(r->findings, r->memory);
 }
 

@@ -26,8 +26,8 @@ static const struct analysis *const analyses[] = {
 
 void report_hear(struct report *r, struct consumer consumer)
 {
-    assert(r->consumer_count < WALK_CONSUMERS_MAX);
-    r->consumers[r->consumer_count++] = consumer;
+    assert(r->making.consumer_count < WALK_CONSUMERS_MAX);
+    r->making.consumers[r->making.consumer_count++] = consumer;
 }
 
 /* ---- analyses of the folders below ----------------------------------------------------------- */
@@ -184,16 +184,16 @@ static int report_make_take_call(void *context, const struct slice *s)
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
     /* The outer call includes the time and bytes of nested calls. */
     bool outermost = !(e->record->flags & RECORD_NESTED);
-    r->begin_ns = r->begin_ns ? min_of(r->begin_ns, e->begin_ns) : e->begin_ns;
-    r->end_ns = max_of(r->end_ns, e->end_ns);
+    r->total.begin_ns = r->total.begin_ns ? min_of(r->total.begin_ns, e->begin_ns) : e->begin_ns;
+    r->total.end_ns = max_of(r->total.end_ns, e->end_ns);
     open_calls_take(&r->hang.open, s);
-    r->is_estimated |= weight > 1;
-    r->process_calls[e->process->index] += weight;
+    r->total.is_estimated |= weight > 1;
+    r->total.process_calls[e->process->index] += weight;
     if (api_has_failed(e->function->domain, e->record->result)) {
-        r->errors += weight;
+        r->total.errors += weight;
     } else if (api_is_copy(e->function->does) && outermost) {
-        r->copy_calls += weight;
-        r->copy_bytes += function_bytes(e->function, e->record) * weight;
+        r->total.copy_calls += weight;
+        r->total.copy_bytes += function_bytes(e->function, e->record) * weight;
     }
     return 0;
 }
@@ -208,33 +208,35 @@ static int report_make_take(void *context, const struct slice *s)
 
 void report_sum_up(struct report *r)
 {
-    r->sums[ANALYSIS_failures_sums].begin_ns = r->begin_ns ? r->begin_ns : r->walk.survey.origin_ns;
+    r->sums[ANALYSIS_failures_sums].begin_ns =
+        r->total.begin_ns ? r->total.begin_ns : r->walk.survey.origin_ns;
     for (uint32_t i = 0; i < r->rec->count; i++) {
-        r->calls += r->process_calls[i];
-        losses_add(&r->losses, &r->walk.losses[i]);
+        r->total.calls += r->total.process_calls[i];
+        losses_add(&r->total.losses, &r->walk.losses[i]);
     }
 }
 
 /* Measures the wall time like idle.h; for a selection of time, its length. */
 static void measure_wall(struct report *r)
 {
-    r->is_selection =
-        r->selection && selection_time(r->selection, &r->wall_begin_ns, &r->wall_end_ns);
-    if (r->is_selection) {
-        r->wall_begin_ns += r->walk.survey.origin_ns;
-        r->wall_end_ns += r->walk.survey.origin_ns;
+    r->time.is_selection =
+        r->time.selection &&
+        selection_time(r->time.selection, &r->time.wall_begin_ns, &r->time.wall_end_ns);
+    if (r->time.is_selection) {
+        r->time.wall_begin_ns += r->walk.survey.origin_ns;
+        r->time.wall_end_ns += r->walk.survey.origin_ns;
         return;
     }
-    r->wall_begin_ns = r->begin_ns;
-    r->wall_end_ns = r->end_ns;
+    r->time.wall_begin_ns = r->total.begin_ns;
+    r->time.wall_end_ns = r->total.end_ns;
     for (uint32_t i = 0; i < r->rec->count; i++) {
         uint64_t first_ns = r->walk.first_ns[i], start_ns = process_start_ns(r->rec->processes[i]);
         if (!first_ns)
             continue;
         first_ns = start_ns ? min_of(start_ns, first_ns) : first_ns;
-        if (!r->wall_begin_ns || first_ns < r->wall_begin_ns)
-            r->wall_begin_ns = first_ns;
-        r->wall_end_ns = max_of(r->wall_end_ns, r->walk.last_ns[i]);
+        if (!r->time.wall_begin_ns || first_ns < r->time.wall_begin_ns)
+            r->time.wall_begin_ns = first_ns;
+        r->time.wall_end_ns = max_of(r->time.wall_end_ns, r->walk.last_ns[i]);
     }
 }
 
@@ -280,7 +282,7 @@ static void begin_tables(struct report *r)
         if (info->parts & request->leaves || (request->only && !(request->only >> i & 1)) ||
             (info->table.by != BY_NAME && info->table.by != request->by))
             continue;
-        sums_init(s, info, &r->walk, &r->histogram_rows);
+        sums_init(s, info, &r->walk, &r->making.histogram_rows);
         s->by = request->by;
         s->groups = request->groups;
         s->is_unseen = request->leaves & REPORT_UNSEEN;
@@ -294,8 +296,8 @@ void report_begin(struct report *r, struct recording *rec, const struct report_r
 {
     r->rec = rec;
     r->request = *request;
-    r->selection = request->selection;
-    r->process_calls = memory_new(rec->count + 1u, sizeof *r->process_calls);
+    r->time.selection = request->selection;
+    r->total.process_calls = memory_new(rec->count + 1u, sizeof *r->total.process_calls);
     if (!r->walk.rec)
         walk_init(&r->walk, rec);
     resolver_init(&r->resolver, &r->walk);
@@ -303,11 +305,11 @@ void report_begin(struct report *r, struct recording *rec, const struct report_r
         r->walk.filter = selection_filter(request->selection, calls_of(request));
     r->walk.symbols =
         request->walk_ns_max ? SYMBOLS_OFF : request->symbols; /* the summary must be quick */
-    r->consumer_count = 2;
+    r->making.consumer_count = 2;
     begin_tables(r);
     for (unsigned i = 0; i < REPORT_ANALYSES; i++) {
         const struct analysis *a = analyses[i];
-        if (!(r->has_begun[i] = report_make_is_wanted(r, a)))
+        if (!(r->making.has_begun[i] = report_make_is_wanted(r, a)))
             continue;
         void *state = memory_new(a->bytes != 0, a->bytes);
         if (a->bytes)
@@ -320,26 +322,26 @@ void report_begin(struct report *r, struct recording *rec, const struct report_r
 int report_walk(struct report *r, const struct consumer *first)
 {
     r->resolver.leaves_work = !r->stacks && !recording_any(r->rec, process_expects_gpu);
-    r->consumers[0] = *first;
+    r->making.consumers[0] = *first;
     if (!r->request.only) /* what was lost is reported */
-        r->consumers[0].needs |= WALK_SPANS |
-                                 (r->request.leaves & REPORT_IDLE ? (unsigned)WALK_STACKS : 0) |
-                                 (r->resolver.leaves_work ? 0 : (unsigned)WALK_LOSSES);
-    r->consumers[1] = resolver_consumer(&r->resolver);
-    return walk_run(&r->walk, NULL, r->consumers, r->consumer_count);
+        r->making.consumers[0].needs |=
+            WALK_SPANS | (r->request.leaves & REPORT_IDLE ? (unsigned)WALK_STACKS : 0) |
+            (r->resolver.leaves_work ? 0 : (unsigned)WALK_LOSSES);
+    r->making.consumers[1] = resolver_consumer(&r->resolver);
+    return walk_run(&r->walk, NULL, r->making.consumers, r->making.consumer_count);
 }
 
 int report_end(struct report *r)
 {
-    for (unsigned i = 0; i < REPORT_ANALYSES && r->error == 0; i++)
-        if (r->has_begun[i] && analyses[i]->end)
+    for (unsigned i = 0; i < REPORT_ANALYSES && r->making.error == 0; i++)
+        if (r->making.has_begun[i] && analyses[i]->end)
             analyses[i]->end(r);
-    return r->error;
+    return r->making.error;
 }
 
 int report_make(struct report *r, struct recording *rec, const struct report_request *request)
 {
-    *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
+    *r = (struct report){.making.histogram_rows = histogram_rows_max(recording_bytes(rec))};
     report_begin(r, rec, request);
     /* Matching collectives needs all kernels, and idle time at the edges of a selection needs work
      * beyond them. */
@@ -358,7 +360,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
     r->walk.by_process = false;
     if (error < 0)
         return error;
-    r->piece_events = request->selection ? request->selection->found.events : 0;
+    r->time.piece_events = request->selection ? request->selection->found.events : 0;
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r);
@@ -374,14 +376,14 @@ void report_release(struct report *r)
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
         sums_release(&r->sums[i]);
     resolver_release(&r->resolver);
-    free(r->process_calls);
+    free(r->total.process_calls);
     free(r->cost.steps);
     rank_report_release(&r->ranks);
     for (unsigned i = 0; i < REPORT_ANALYSES; i++) {
         void *state = NULL;
         if (analyses[i]->bytes)
             memcpy(&state, (char *)r + analyses[i]->at, sizeof state);
-        if (r->has_begun[i] && analyses[i]->release && (state || !analyses[i]->bytes))
+        if (r->making.has_begun[i] && analyses[i]->release && (state || !analyses[i]->bytes))
             analyses[i]->release(r);
         free(state);
     }

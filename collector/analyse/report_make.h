@@ -59,6 +59,38 @@ struct report_request {
         only; /* of a selection: tables of rows (bits of enum sums_table), nothing else; 0: any */
 };
 
+/* Of all processes together. */
+struct report_total {
+    uint64_t calls;
+    bool is_estimated; /* some calls stand for several */
+    uint64_t errors;
+    uint64_t copy_calls; /* copies among these, without sets and prefetches */
+    uint64_t copy_bytes;
+    uint64_t begin_ns; /* begin of the first call; 0 if there is none */
+    uint64_t end_ns;   /* end of the last call */
+    struct losses losses;
+    uint64_t *process_calls; /* owned, by process index */
+};
+
+/* The time that it is about. */
+struct report_time {
+    const struct selection *selection; /* NULL: everything */
+    uint64_t piece_events;             /* events in the selection */
+    bool is_selection;                 /* selected by time: leaves out what was before */
+    uint64_t wall_begin_ns; /* begin of the first process or event, or of the selection */
+    uint64_t wall_end_ns;   /* end of the last event, or of the selection */
+    uint64_t whole_ns;      /* 0: all was read; otherwise the length of the recording */
+};
+
+/* While it is made. */
+struct report_making {
+    int error; /* of the end of an analysis */
+    bool has_begun[REPORT_ANALYSES];
+    struct consumer consumers[WALK_CONSUMERS_MAX]; /* the first two are report_walk's */
+    unsigned consumer_count;
+    uint64_t histogram_rows; /* remaining rows with a histogram, in all tables */
+};
+
 struct report {
     struct recording *rec;
     struct report_request request; /* views, until it is made */
@@ -67,31 +99,14 @@ struct report {
     struct walk walk;
     struct resolver resolver;
     struct sums sums[ANALYSES_COUNT]; /* tables of sums; if `info` is NULL, not requested */
-    uint64_t calls;                   /* of all processes */
-    bool is_estimated;                /* some calls stand for several */
-    uint64_t errors;
-    uint64_t copy_calls; /* copies among these, without sets and prefetches */
-    uint64_t copy_bytes;
-    uint64_t begin_ns;                 /* begin of the first call; 0 if there is none */
-    uint64_t end_ns;                   /* end of the last call */
-    const struct selection *selection; /* NULL: everything */
-    uint64_t piece_events;             /* events in the selection */
-    bool is_selection;                 /* selected by time: leaves out what was before */
-    uint64_t wall_begin_ns;        /* begin of the first process or event, or of the selection */
-    uint64_t wall_end_ns;          /* end of the last event, or of the selection */
-    uint64_t whole_ns;             /* 0: all was read; otherwise the length of the recording */
-    uint64_t *process_calls;       /* owned, by process index */
-    struct losses losses;          /* of all processes together */
-    uint64_t histogram_rows;       /* remaining rows with a histogram, in all tables */
+    struct report_total total;
+    struct report_time time;
+    struct report_making making;
     const struct next_words *next; /* a view: the proposed next commands; NULL: unchanged */
     const struct steps
         *program_steps;      /* a view: `marks`, or those of `steps`; NULL: not requested */
     struct cost_report cost; /* cost of gpuprof itself */
     struct rank_report ranks;
-    int error; /* of the end of an analysis */
-    bool has_begun[REPORT_ANALYSES];
-    struct consumer consumers[WALK_CONSUMERS_MAX]; /* the first two are report_walk's */
-    unsigned consumer_count;
 #define MAKES(name, member) member;
 #include "analyse/analyses.def"
 };

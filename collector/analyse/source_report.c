@@ -252,9 +252,9 @@ static void source_report_analysis_end(struct report *report)
     struct placing p = {0};
     size_t room = SOURCE_TEXT_MAX;
     *r = (struct source_report){.stacks = stacks, .is_list = report->request.is_sorted};
-    report->error = source_tree_open(&r->tree, report->request.source);
-    say_error("report", report->error);
-    if (report->error < 0)
+    report->making.error = source_tree_open(&r->tree, report->request.source);
+    say_error("report", report->making.error);
+    if (report->making.error < 0)
         return;
     const struct shown_frames *frames = &stacks->costs.tree.frames;
     p.line_of = memory_new(frames->count + 1u, sizeof *p.line_of);

@@ -95,8 +95,8 @@ void step_waits_find(struct steps *steps, struct idle *idle)
 
 static void end_piece(struct report *r)
 {
-    if (r->marks && r->selection)
-        selection_keep_steps(r->selection, r->marks);
+    if (r->marks && r->time.selection)
+        selection_keep_steps(r->time.selection, r->marks);
     if (r->marks)
         step_waits_find(r->marks, r->idle);
 }

@@ -348,7 +348,7 @@ static void step_report_analysis_end(struct report *report)
     r->sweeps = memory_new(rec->count + 1u, sizeof *r->sweeps);
     r->thread_phases = memory_new(rec->thread_count + 1u, sizeof *r->thread_phases);
     order_steps(r);
-    report->error = r->steps.count ? walk_run(walk, NULL, &parts, 1) : 0;
+    report->making.error = r->steps.count ? walk_run(walk, NULL, &parts, 1) : 0;
     free(walk->losses);
     walk->losses = losses;
     walk->filter = filter;

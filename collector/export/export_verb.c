@@ -260,7 +260,7 @@ static int write_events(struct export *x, const struct options *options)
         .leaves = report_parts_missing(&x->rec) & REPORT_HOST,
         .symbols = options->symbols,
         .found = &x->steps};
-    r->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
+    r->making.histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
     int error = 0;
     if (!x->format->is_rows)
         report_begin(r, &x->rec, &request);

@@ -62,8 +62,8 @@ uint64_t page_data_written(struct page_data *d)
 static void page_start(struct page *p, const struct options *options)
 {
     const struct report *r = p->report;
-    uint64_t begin_ns = r->is_selection ? r->wall_begin_ns : r->walk.survey.origin_ns;
-    uint64_t end_ns = r->is_selection ? r->wall_end_ns : r->end_ns;
+    uint64_t begin_ns = r->time.is_selection ? r->time.wall_begin_ns : r->walk.survey.origin_ns;
+    uint64_t end_ns = r->time.is_selection ? r->time.wall_end_ns : r->total.end_ns;
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
         end_ns = max_of(end_ns, r->idle->devices[i].end_ns);
     p->name = options->paths[0];

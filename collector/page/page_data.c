@@ -33,11 +33,12 @@ static void put_losses(const struct report *r, struct page_data *d)
     const char *separator = "";
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
-        if (!loss_value(&r->losses, i))
+        if (!loss_value(&r->total.losses, i))
             continue;
         fputs(separator, d->stream);
-        page_printf(d, "[%s, %" PRIu64 ", %d, %d, %s, %d]", info.key, loss_value(&r->losses, i),
-                    info.weight, info.is_count, info.text, info.leaves_out);
+        page_printf(d, "[%s, %" PRIu64 ", %d, %d, %s, %d]", info.key,
+                    loss_value(&r->total.losses, i), info.weight, info.is_count, info.text,
+                    info.leaves_out);
         separator = ", ";
     }
     fputs(r->rec->unread_files ? separator : "", d->stream);
@@ -57,12 +58,13 @@ void page_put_overview(const struct page *p, struct page_data *d)
         ", \"start_up_end\": %s, \"process_count\": %u, \"left_out\": %u, \"calls\": %" PRIu64
         ", \"errors\": %" PRIu64 ", \"held_back\": %" PRIu64 ", \"devices\": %u"
         ", \"kernels\": %" PRIu64 ", \"hides_waits\": %d, \"estimated\": %d, \"gpu_rows\": %s",
-        r->wall_end_ns - r->wall_begin_ns, overview_start_up_ns(r), overview_start_up_end(&o),
-        r->rec->count, r->rec->left_out, r->calls, r->errors, overview_held_back(r), o.devices,
-        r->sums[ANALYSIS_kernels_sums].whole[SUMS_COUNT],
-        r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle), r->is_estimated,
+        r->time.wall_end_ns - r->time.wall_begin_ns, overview_start_up_ns(r),
+        overview_start_up_end(&o), r->rec->count, r->rec->left_out, r->total.calls, r->total.errors,
+        overview_held_back(r), o.devices, r->sums[ANALYSIS_kernels_sums].whole[SUMS_COUNT],
+        r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle), r->total.is_estimated,
         recording_gpu_rows(r->rec));
-    page_put_owned(d, ", \"piece\": ", r->selection ? selection_text(r->selection) : NULL);
+    page_put_owned(d,
+                   ", \"piece\": ", r->time.selection ? selection_text(r->time.selection) : NULL);
     page_put_owned(d, ", \"missing_ranks\": ", overview_missing_text(r));
     page_put_owned(d, ", \"collective\": ", collectives_text(&r->hang.collectives));
     fputs(",\n\"losses\": [", d->stream);
@@ -73,7 +75,7 @@ void page_put_overview(const struct page *p, struct page_data *d)
         char title[TITLE_BYTES];
         page_printf(d, i ? ",\n[%s, %s, %" PRIu64 ", %s]" : "\n[%s, %s, %" PRIu64 ", %s]",
                     process_title(process, true, title, sizeof title), process_rank(process),
-                    r->process_calls[process->index], process_gpu_rows(process));
+                    r->total.process_calls[process->index], process_gpu_rows(process));
     }
     fputs("]}", d->stream);
 }

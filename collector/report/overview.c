@@ -55,7 +55,7 @@ static void count_workless(struct overview *o)
     bool *works = memory_new(r->rec->count, sizeof *works);
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
         works[r->idle->devices[i].process->index] = true;
-    for (uint32_t i = 0; !r->selection && i < r->rec->count; i++)
+    for (uint32_t i = 0; !r->time.selection && i < r->rec->count; i++)
         o->workless += !works[i] && r->walk.losses[i].gpu_missing;
     free(works);
 }
@@ -67,7 +67,7 @@ bool overview_has_missing(const struct report *r, const struct missing_ranks *m)
 
 double overview_cost_of_steps(const struct report *r)
 {
-    const struct steps *steps = r->selection ? NULL : r->program_steps;
+    const struct steps *steps = r->time.selection ? NULL : r->program_steps;
     double worst = 0;
     for (uint32_t i = 0; steps && steps->firsts && i < r->rec->count; i++) {
         const uint64_t *sum = r->rec->processes[i]->costs.sum;
@@ -94,11 +94,11 @@ uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;
     const struct idle_device *first = overview_first_device(r);
-    if (r->is_selection && (!idle || !idle->all.causes[IDLE_START_UP]))
+    if (r->time.is_selection && (!idle || !idle->all.causes[IDLE_START_UP]))
         return 0;
-    uint64_t until_ns = first ? first->begin_ns : r->begin_ns;
-    until_ns = until_ns < r->wall_end_ns ? until_ns : r->wall_end_ns;
-    uint64_t ns = until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
+    uint64_t until_ns = first ? first->begin_ns : r->total.begin_ns;
+    until_ns = until_ns < r->time.wall_end_ns ? until_ns : r->time.wall_end_ns;
+    uint64_t ns = until_ns > r->time.wall_begin_ns ? until_ns - r->time.wall_begin_ns : 0;
     /* Only recorded time can be start-up. */
     return ns + (first ? first->causes[IDLE_START_UP] : 0);
 }
@@ -204,7 +204,7 @@ static bool was_killed_too_soon(const struct report *r)
         const struct process *p = r->rec->processes[i];
         is_killed |= !p->losses.running && (!p->end_reason || p->end_reason == END_KILLED);
     }
-    return is_killed && r->losses.gpu_missing;
+    return is_killed && r->total.losses.gpu_missing;
 }
 
 /* Prints the reason and the advice, without the folders where a library was searched. */

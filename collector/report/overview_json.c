@@ -45,23 +45,23 @@ static void print_piece(const struct report *r, FILE *out)
     uint64_t from_ns, to_ns;
     const char *before = "";
     fputs("\"piece\": ", out);
-    if (!r->selection) {
+    if (!r->time.selection) {
         fputs("null,\n", out);
         return;
     }
-    json_printf(out, "{\"events\": %" PRIu64, r->piece_events);
-    if (selection_time(r->selection, &from_ns, &to_ns))
+    json_printf(out, "{\"events\": %" PRIu64, r->time.piece_events);
+    if (selection_time(r->time.selection, &from_ns, &to_ns))
         json_printf(out, ", \"from_ns\": %" PRIu64 ", \"to_ns\": %" PRIu64, from_ns, to_ns);
-    if (r->selection->found.begun_ns)
+    if (r->time.selection->found.begun_ns)
         json_printf(out,
                     ", \"begun_ns\": %" PRIu64 ", \"begun_devices\": %u, \"begun_threads\": %u",
-                    since(r, r->selection->found.begun_ns), r->selection->found.begun_devices,
-                    r->selection->found.begun_threads);
+                    since(r, r->time.selection->found.begun_ns),
+                    r->time.selection->found.begun_devices, r->time.selection->found.begun_threads);
     fputs(", \"options\": {", out);
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
-        if (r->selection->request->said[i]) {
+        if (r->time.selection->request->said[i]) {
             fputs(before, out);
-            json_printf(out, "%s: %s", select_option_name(i), r->selection->request->said[i]);
+            json_printf(out, "%s: %s", select_option_name(i), r->time.selection->request->said[i]);
             before = ", ";
         }
     fputs("}},\n", out);
@@ -188,13 +188,14 @@ void overview_print_json(const struct overview *o, FILE *out)
     const struct report *r = o->report;
     bool knows_cost = !r->cost.is_blind && r->cost.sum[COST_SUM_WALL_NS];
     double of_steps = r->cost.is_blind ? 0 : overview_cost_of_steps(r);
-    json_printf(
-        out,
-        "\"overview\": {\n\"program\": %s,\n\"wall_ns\": %" PRIu64 ", \"start_up_ns\": %" PRIu64
-        ", \"processes\": %u, \"ranks\": %u, \"devices\": %u,\n\"device\": %s"
-        ", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"open_calls\": %" PRIu64 ",\n",
-        o->program, r->wall_end_ns - r->wall_begin_ns, overview_start_up_ns(r), r->rec->count,
-        o->ranks, o->devices, o->device, r->calls, r->errors, r->hang.open.total);
+    json_printf(out,
+                "\"overview\": {\n\"program\": %s,\n\"wall_ns\": %" PRIu64
+                ", \"start_up_ns\": %" PRIu64
+                ", \"processes\": %u, \"ranks\": %u, \"devices\": %u,\n\"device\": %s"
+                ", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"open_calls\": %" PRIu64 ",\n",
+                o->program, r->time.wall_end_ns - r->time.wall_begin_ns, overview_start_up_ns(r),
+                r->rec->count, o->ranks, o->devices, o->device, r->total.calls, r->total.errors,
+                r->hang.open.total);
     print_missing(r, out);
     fprintf(out, "\"left_out\": %u,\n", r->rec->left_out);
     print_piece(r, out);

@@ -69,8 +69,8 @@ char *overview_missing_text(const struct report *r)
 
 static void print_piece(struct screen *s, const struct report *r)
 {
-    char *text = r->selection ? selection_text(r->selection) : NULL;
-    char *begun = r->selection ? selection_begun_text(r->selection) : NULL;
+    char *text = r->time.selection ? selection_text(r->time.selection) : NULL;
+    char *begun = r->time.selection ? selection_begun_text(r->time.selection) : NULL;
     if (text)
         screen_line(s, "selection", NULL, "%s", text);
     if (begun)
@@ -101,15 +101,16 @@ static void print_program(struct screen *s, const struct overview *o)
         snprintf(where, sizeof where, " (%u ranks)", o->ranks);
     print_piece(s, r);
     screen_line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s%s, %s%s call%s",
-                time_text(time, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns),
+                time_text(time, r->time.whole_ns ? r->time.whole_ns
+                                                 : r->time.wall_end_ns - r->time.wall_begin_ns),
                 r->rec->count, r->rec->count == 1 ? "" : "es", where, threads,
-                threads == 1 ? "" : "s", r->selection ? " in the whole recording" : "",
-                r->is_estimated ? "about " : "", count_text(calls, r->calls),
-                r->calls == 1 ? "" : "s");
-    if (r->whole_ns)
+                threads == 1 ? "" : "s", r->time.selection ? " in the whole recording" : "",
+                r->total.is_estimated ? "about " : "", count_text(calls, r->total.calls),
+                r->total.calls == 1 ? "" : "s");
+    if (r->time.whole_ns)
         screen_line(s, "read", NULL,
                     "quick summary of the first %s; 'gpuprof report' reads everything",
-                    time_text(time, r->wall_end_ns - r->wall_begin_ns));
+                    time_text(time, r->time.wall_end_ns - r->time.wall_begin_ns));
 }
 
 const char *overview_start_up_end(const struct overview *o)
@@ -130,8 +131,8 @@ static void print_start_up(struct screen *s, const struct overview *o)
     const struct report *r = o->report;
     char time[UNIT_TEXT_BYTES];
     const struct idle *d = r->idle && r->idle->device_count ? r->idle : NULL;
-    uint64_t ns = overview_start_up_ns(r), wall_ns = r->wall_end_ns - r->wall_begin_ns;
-    bool is_there = overview_percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
+    uint64_t ns = overview_start_up_ns(r), wall_ns = r->time.wall_end_ns - r->time.wall_begin_ns;
+    bool is_there = overview_percent(ns, r->time.whole_ns ? r->time.whole_ns : wall_ns) >= 0.05;
     if (is_there)
         screen_line(s, "start-up", NULL, "%s until %s%s", time_text(time, ns),
                     overview_start_up_end(o),
@@ -193,9 +194,9 @@ static void print_functions(struct screen *s, const struct report *r)
                     time_text(time, cells[total].number), count_text(number, cells[called].number));
         cells_release(cells);
     }
-    if (r->copy_calls)
-        screen_line(s, "copied", NULL, "%s in %s call%s", bytes_text(time, r->copy_bytes),
-                    count_text(number, r->copy_calls), r->copy_calls == 1 ? "" : "s");
+    if (r->total.copy_calls)
+        screen_line(s, "copied", NULL, "%s in %s call%s", bytes_text(time, r->total.copy_bytes),
+                    count_text(number, r->total.copy_calls), r->total.copy_calls == 1 ? "" : "s");
 }
 
 /* ---- what to do ---- */
@@ -271,7 +272,7 @@ static void print_findings(struct screen *s, const struct findings *f)
 
 static const char *of_whole(const struct report *r)
 {
-    return r->selection ? ", of the whole recording" : "";
+    return r->time.selection ? ", of the whole recording" : "";
 }
 
 /* Returns whether there are notes, other than running processes, which have their own line. */
@@ -292,13 +293,13 @@ uint64_t overview_held_back(const struct report *r)
         held += unfinished_waits(&r->hang.unfinished, r->rec->processes[i])
                     ? r->walk.losses[i].gpu_missing
                     : 0;
-    return held < r->losses.gpu_missing ? held : r->losses.gpu_missing;
+    return held < r->total.losses.gpu_missing ? held : r->total.losses.gpu_missing;
 }
 
 static void overview_print_losses(struct screen *s, const struct report *r)
 {
     char text[LOSSES_BYTES], number[UNIT_TEXT_BYTES];
-    struct losses losses = r->losses;
+    struct losses losses = r->total.losses;
     uint64_t held = overview_held_back(r);
     losses.gpu_missing -= held;
     if (held) /* CUPTI delivers full buffers only, and a hanging kernel blocks them */
@@ -312,12 +313,13 @@ static void overview_print_losses(struct screen *s, const struct report *r)
         screen_line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
                     of_whole(r));
     else if (!unread)
-        screen_line(s, "lost", NULL, "nothing%s%s%s", r->whole_ns ? " of what was read" : "",
+        screen_line(s, "lost", NULL, "nothing%s%s%s", r->time.whole_ns ? " of what was read" : "",
                     of_whole(r),
                     !s->is_short && has_notes(&losses) ? "; notes: --table=losses" : "");
-    if (r->losses.running)
+    if (r->total.losses.running)
         screen_line(s, "running", NULL, "%s process%s, with the calls so far",
-                    count_text(number, r->losses.running), r->losses.running == 1 ? "" : "es");
+                    count_text(number, r->total.losses.running),
+                    r->total.losses.running == 1 ? "" : "es");
 }
 
 /* Prints what was given up, if anything was. */

@@ -50,23 +50,22 @@ static unsigned find_missing(const struct report *r)
     return missing;
 }
 
-/* ---- single values, and tables of sums
- * --------------------------------------------------------------------------- */
+/* ---- single values, and tables of sums ------------------------------------------------------- */
 
 static const struct part_field whole_fields[] = {
     PART(struct report, walk.survey.origin_ns, .join = PART_FIRST),
     PART(struct report, walk.kernels.dropped, .join = PART_ADD),
     PART(struct report, walk.texts.dropped, .join = PART_ADD),
-    PART(struct report, errors, .join = PART_ADD),
-    PART(struct report, copy_calls, .join = PART_ADD),
-    PART(struct report, copy_bytes, .join = PART_ADD),
-    PART(struct report, begin_ns, .join = PART_FIRST),
-    PART(struct report, end_ns, .join = PART_LAST),
-    PART(struct report, wall_begin_ns, .join = PART_FIRST),
-    PART(struct report, wall_end_ns, .join = PART_LAST),
+    PART(struct report, total.errors, .join = PART_ADD),
+    PART(struct report, total.copy_calls, .join = PART_ADD),
+    PART(struct report, total.copy_bytes, .join = PART_ADD),
+    PART(struct report, total.begin_ns, .join = PART_FIRST),
+    PART(struct report, total.end_ns, .join = PART_LAST),
+    PART(struct report, time.wall_begin_ns, .join = PART_FIRST),
+    PART(struct report, time.wall_end_ns, .join = PART_LAST),
     PART(struct report, peaks.ooms, .join = PART_ADD),
     PART(struct report, missing, .join = PART_OR),
-    PART(struct report, is_estimated, .join = PART_OR),
+    PART(struct report, total.is_estimated, .join = PART_OR),
     {0}};
 
 static const struct part_field recording_fields[] = {
@@ -80,7 +79,7 @@ static void put_whole(struct report *r, struct part *p)
     r->missing = find_missing(r);
     part_fields(p, whole_fields, r);
     part_fields(p, recording_fields, r->rec);
-    part_flag(p, &(bool){!r->histogram_rows});
+    part_flag(p, &(bool){!r->making.histogram_rows});
     analyses_put(r->sums, p);
     p->has_more |= (r->ops && r->ops->has_more) || (r->libraries && r->libraries->has_more);
 }
@@ -92,7 +91,7 @@ static void add_whole(struct combination *c, struct part *p)
     part_fields(p, recording_fields, &c->rec);
     part_flag(p, &has_few_times);
     c->has_few_times |= has_few_times;
-    p->has_failed |= c->report.wall_end_ns < c->report.wall_begin_ns;
+    p->has_failed |= c->report.time.wall_end_ns < c->report.time.wall_begin_ns;
     analyses_add(c->report.sums, p);
 }
 
@@ -187,7 +186,7 @@ static void process_part_put(struct report *r, struct part *p)
     for (uint32_t i = 0; i < count; i++) {
         struct process *process = r->rec->processes[i];
         struct process_reported reported = {.losses = r->walk.losses[i],
-                                            .calls = r->process_calls[i],
+                                            .calls = r->total.process_calls[i],
                                             .window = r->walk.recorded[i].window};
         for (uint32_t k = 0; k < process->dump_count; k++) {
             report_moment(process, &process->dumps[k].begin_ns);
@@ -319,7 +318,8 @@ static int start_report(struct combination *c)
     struct report *r = &c->report;
     struct recording *rec = &c->rec;
     *r = (struct report){.is_combined = true,
-                         .histogram_rows = histogram_rows_max(0) + bytes / PART_HISTOGRAM_ROW};
+                         .making.histogram_rows =
+                             histogram_rows_max(0) + bytes / PART_HISTOGRAM_ROW};
     if (rec->count) {
         recording_find_jobs(rec);
         if (!c->is_quiet)
@@ -331,7 +331,7 @@ static int start_report(struct combination *c)
     cost_report_init(&r->cost, rec);
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process_reported *reported = &c->reported[rec->processes[i]->number];
-        r->process_calls[i] = reported->calls;
+        r->total.process_calls[i] = reported->calls;
         r->walk.recorded[i].window = reported->window;
     }
     for (uint32_t i = 0, first = 0; i < c->part_count; first += c->parts[i++].process_count)

@@ -107,8 +107,8 @@ static void dumps_fill_row(const struct table *t, uint32_t index, struct cell *c
     cells[WHY] = cell_owned(text);
     cells[NUMBER] = cell_number(d->number);
     cells[REASON] = cell_number(d->reason);
-    cells[AT] = cell_number(at > r->begin_ns ? at - r->begin_ns : 0);
-    cells[BEGIN] = cell_number(begin > r->begin_ns ? begin - r->begin_ns : 0);
+    cells[AT] = cell_number(at > r->total.begin_ns ? at - r->total.begin_ns : 0);
+    cells[BEGIN] = cell_number(begin > r->total.begin_ns ? begin - r->total.begin_ns : 0);
     cells[LENGTH] = cell_number(at > begin ? at - begin : 0);
     cells[LOST] = cell_number(d->lost);
     cells[HOST] = cell_text(p->header.host);

@@ -226,7 +226,7 @@ static const struct column loss_columns[] = {
 static bool has_loss(const struct table *t, uint32_t index)
 {
     const struct report *r = t->source;
-    return index == UNREAD_FILES ? r->rec->unread_files : loss_value(&r->losses, index);
+    return index == UNREAD_FILES ? r->rec->unread_files : loss_value(&r->total.losses, index);
 }
 
 static void begin_losses(struct table *t)
@@ -247,7 +247,8 @@ static void fill_loss(const struct table *t, uint32_t index, struct cell *cells)
     struct loss_info info = is_unread ? unread : loss_info(index);
     cells[WEIGHT] = cell_text(weights[info.weight]);
     cells[KEY] = cell_text(info.key);
-    cells[COUNT] = cell_number(is_unread ? r->rec->unread_files : loss_value(&r->losses, index));
+    cells[COUNT] =
+        cell_number(is_unread ? r->rec->unread_files : loss_value(&r->total.losses, index));
     cells[NAME] =
         cell_printf("%s%s%s", info.is_count ? "" : "processes: ", info.text,
                     info.weight == LOSS_NONE && !info.leaves_out ? " (nothing is missing)" : "");
@@ -275,7 +276,7 @@ static void print_processes(const struct report *r, FILE *out)
         const struct process *p = r->rec->processes[i];
         process_title(p, true, title, sizeof title);
         char *clean = json_line(title);
-        uint64_t calls = r->process_calls[p->index];
+        uint64_t calls = r->total.process_calls[p->index];
         fprintf(out, "  %s: %s call%s\n", clean, count_text(number, calls), plural_end(calls));
         free(clean);
     }
@@ -402,18 +403,18 @@ void report_print_json(const struct report *r, const struct report_view *v, FILE
                 "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n\"wall_ns\": %llu"
                 ",\n\"unread_files\": %u,\n\"gpu_rows\": %s,\n\"gpu_rows_of\": ",
                 r->rec->count, r->rec->thread_count - r->rec->own_thread_count,
-                (unsigned long long)r->calls,
-                (unsigned long long)(r->wall_end_ns - r->wall_begin_ns), r->rec->unread_files,
-                recording_gpu_rows(r->rec));
+                (unsigned long long)r->total.calls,
+                (unsigned long long)(r->time.wall_end_ns - r->time.wall_begin_ns),
+                r->rec->unread_files, recording_gpu_rows(r->rec));
     missing_reasons_print_json(found, gpu_statuses_find(r->rec, found), "status", out);
     fputs(",\n\"notes\": ", out);
     missing_reasons_print_json(found, notes_find(r->rec, found), "text", out);
     fputs(",\n\"losses\": {", out);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
-        if (!loss_value(&r->losses, i))
+        if (!loss_value(&r->total.losses, i))
             continue;
         fprintf(out, "%s\"%s\": %llu", separator, loss_info(i).key,
-                (unsigned long long)loss_value(&r->losses, i));
+                (unsigned long long)loss_value(&r->total.losses, i));
         separator = ", ";
     }
     fputs("},\n", out);

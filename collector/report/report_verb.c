@@ -161,18 +161,19 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .only = only_rows(rec, options, view, steps),
     };
     int error = report_make(&report, rec, &request);
-    if (error == 0 && request.only && !report.piece_events) { /* there may be other events in it */
+    if (error == 0 && request.only &&
+        !report.time.piece_events) { /* there may be other events in it */
         report_release(&report);
         request.only = 0;
         error = report_make(&report, rec, &request);
     }
     report.next = next;
-    if (error == 0 && !report.histogram_rows)
+    if (error == 0 && !report.making.histogram_rows)
         say_few_times();
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK && report.steps)
         code = steps_check(&report.steps->steps, "report");
-    bool has_devices = report.is_selection && report.idle && report.idle->window_ns;
+    bool has_devices = report.time.is_selection && report.idle && report.idle->window_ns;
     if (code == EXIT_OK && !(has_devices && selection->filter.is_whole))
         code = selection_check(selection, "report");
     if (code == EXIT_OK)
@@ -275,9 +276,9 @@ static void say_cut(struct report *r, const struct recording *rec)
         uint64_t to_ns = p->min_ns <= p->max_ns ? clock_map_ns(&p->clock, p->max_ns) : 0;
         end_ns = to_ns > end_ns ? to_ns : end_ns;
     }
-    r->whole_ns = end_ns > r->wall_begin_ns ? end_ns - r->wall_begin_ns : 1;
+    r->time.whole_ns = end_ns > r->time.wall_begin_ns ? end_ns - r->time.wall_begin_ns : 1;
     /* GPU work and its calls were not read equally far. */
-    r->losses.gpu_missing = r->losses.gpu_unpaired = 0;
+    r->total.losses.gpu_missing = r->total.losses.gpu_unpaired = 0;
 }
 
 enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max,
@@ -298,7 +299,7 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
             say_cut(&report, &rec);
         if (error == 0)
             report_print_summary(&report, out);
-        bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;
+        bool damaged = rec.unread_files || losses_weight(&report.total.losses) == LOSS_DAMAGE;
         code = error < 0 ? EXIT_ENVIRONMENT : damaged ? EXIT_DAMAGED : EXIT_OK;
         report_release(&report);
     }
