@@ -227,22 +227,28 @@ static int compare_places(const void *left, const void *right)
                ?: memcmp(a->process_id, b->process_id, sizeof a->process_id);
 }
 
-void recording_share(struct recording *rec, struct share *s)
+void recording_find_share(struct recording *rec, struct share *s)
 {
     const uint32_t count = rec->count;
-    *s = (struct share){.index = s->index,
-                        .count = s->count,
-                        .file_count = count + rec->unread_files,
-                        .host_count = rec->host_count};
-    qsort(rec->loaded, count, sizeof *rec->loaded, compare_places);
+    struct process **order = memory_new(count, sizeof *order);
+    memcpy(order, rec->processes, count * sizeof *order);
+    qsort(order, count, sizeof *order, compare_places);
+    *s = (struct share){
+        .index = s->index, .count = s->count, .file_count = count + rec->unread_files};
     for (uint32_t i = 0; i < count; i++) {
-        const uint8_t *id = rec->loaded[i]->header.process_id;
-        s->set = bytes_hash(s->set, id, sizeof rec->loaded[i]->header.process_id);
-        rec->loaded[i]->is_elsewhere = (uint64_t)i * s->count / count != s->index;
+        const uint8_t *id = order[i]->header.process_id;
+        s->set = bytes_hash(s->set, id, sizeof order[i]->header.process_id);
+        order[i]->is_elsewhere = (uint64_t)i * s->count / count != s->index;
     }
+    rec->unread_files = s->index == 0 ? rec->unread_files : 0;
+    free(order);
+}
+
+void recording_share(struct recording *rec, struct share *s)
+{
+    s->host_count = rec->host_count;
     recording_drop(rec);
     rec->share = s;
-    rec->unread_files = s->index == 0 ? rec->unread_files : 0;
     rec->host_count = rec->missing_count = rec->thread_count = rec->own_thread_count = 0;
     rec->is_parallel = false;
     for (uint32_t i = 0; i < rec->count; i++) {

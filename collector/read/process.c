@@ -258,11 +258,16 @@ static int process_own_load(struct loader *l, struct live_file *live, bool *has_
 {
     struct process *p = l->process;
     int error = take_header(l, live, has_live);
-    if (error == 0 && *has_live)
+    bool is_whole = !l->reader->only_headers;
+    if (error == 0 && *has_live && is_whole)
         error = take_flight(l, live);
     if (error)
         return error;
     clock_map_init(&p->clock, &p->header);
+    if (!is_whole) {
+        clock_map_finish(&p->clock);
+        return 0;
+    }
     if (*has_live && (error = live_file_snapshot(live)) < 0)
         return error;
     if ((error = stream_file_resize(&p->file, &l->reader->pool)) < 0 ||

@@ -102,6 +102,7 @@ struct process {
 
 /* State shared by loading and reading many processes. */
 struct reader {
+    bool only_headers; /* of stream files: no block is looked at */
     struct file_pool pool;
     struct zstandard codec;
     struct function_table functions;

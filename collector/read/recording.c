@@ -154,6 +154,36 @@ static enum exit_code load_path(struct recording *rec, const char *path,
     return load_folder(rec, path, options);
 }
 
+/* Loads the processes of the share in place of their headers. */
+static enum exit_code load_share(struct recording *rec, const struct recording_options *options)
+{
+    uint32_t kept = 0;
+    enum exit_code code = EXIT_OK;
+    recording_find_share(rec, options->share);
+    rec->reader.only_headers = false;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        int error = 0;
+        if (!p->is_elsewhere && code == EXIT_OK) {
+            char *path = memory_text(p->file.path);
+            process_release(p, &rec->reader);
+            error = process_load(p, &rec->reader, path, kept, recording_add_block, rec);
+            if (error < 0) {
+                block_index_drop(&rec->index, kept);
+                code = load_failed(rec, path, false, error);
+                free(p);
+            }
+            free(path);
+        }
+        if (error == 0) {
+            p->number = p->index = kept;
+            rec->processes[kept++] = p;
+        }
+    }
+    rec->count = kept;
+    return code;
+}
+
 static void say_more(uint32_t files, const char *what)
 {
     if (files > PROCESSES_SAID_MAX)
@@ -171,11 +201,14 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     /* Without --jobs, other gpuprof processes may share the machine. */
     rec->is_parallel = parallel_processors(options->processors) > 1 && options->processors > 1;
     rec->index.entries_max = options->index_entries_max;
-    for (int i = 0; i < path_count; i++) {
-        enum exit_code code = load_path(rec, paths[i], options);
-        if (code != EXIT_OK)
-            return code;
-    }
+    rec->reader.only_headers = options->share;
+    enum exit_code code = EXIT_OK;
+    for (int i = 0; code == EXIT_OK && i < path_count; i++)
+        code = load_path(rec, paths[i], options);
+    if (code == EXIT_OK && options->share)
+        code = load_share(rec, options);
+    if (code != EXIT_OK)
+        return code;
     say_more(rec->unread_files, "that cannot be read");
     say_more(rec->repeated, "left out for the same reason");
     if (rec->count == 0) /* load_file already reported why */
@@ -183,7 +216,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     recording_find_jobs(rec);
     if (!options->quiet && !options->all_jobs && !(options->select && options->select->jobs.count))
         recording_say_jobs(rec, "select one with --job=N");
-    enum exit_code code = options->select ? recording_select(rec, options->select) : EXIT_OK;
+    code = options->select ? recording_select(rec, options->select) : EXIT_OK;
     if (code == EXIT_OK)
         recording_arrange(rec);
     uint32_t most = rec->is_parallel ? options->processors : 1;

@@ -75,8 +75,8 @@ static inline bool boots_are_same(const uint8_t *a, const uint8_t *b)
 
 /*
  * The share of a recording's processes that this run reads; other runs read the rest (report
- * --partial). All runs load all processes and sort them by host and process id; share i of n is the
- * i-th n-th. Files that cannot be read count in the first.
+ * --partial). All runs read all headers and sort the processes by host and process id; share i of n
+ * is the i-th n-th. Files without a header count in the first.
  */
 struct share {
     uint32_t index, count; /* set by the caller */
@@ -147,6 +147,7 @@ struct recording_options {
     unsigned processors;                 /* processors to use; 0: no parallel work */
     bool all_jobs;                       /* no message if there are several jobs */
     const struct select_request *select; /* keeps only its jobs, ranks and pids; NULL: all */
+    struct share *share; /* loads only its processes, and the headers of others; NULL: all */
 };
 
 /*
@@ -190,6 +191,9 @@ void recording_say_jobs(const struct recording *rec, const char *how);
 
 /* Removes the processes that are elsewhere. */
 void recording_drop(struct recording *rec);
+
+/* Finds the processes of the share: others are elsewhere. */
+void recording_find_share(struct recording *rec, struct share *s);
 
 /* Once all is loaded: keeps only the processes of the share, perhaps none. `s` must stay. */
 void recording_share(struct recording *rec, struct share *s);

@@ -156,7 +156,7 @@ enum exit_code part_verb(const struct options *options)
                                    : text_printf("%s.%u", options->output, share.index);
     /* Other processes may read the same file at the same time, so none is changed. */
     struct recording_options how = {
-        .keep_live = true, .processors = options->jobs, .all_jobs = true};
+        .keep_live = true, .processors = options->jobs, .all_jobs = true, .share = &share};
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         recording_share(&rec, &share);

@@ -278,6 +278,7 @@ static enum exit_code shared_report_work(void *context, uint32_t index, int to)
     struct report report;
     struct share share = {.index = index, .count = s->count};
     struct part part;
+    recording_find_share(s->rec, &share);
     recording_share(s->rec, &share);
     enum exit_code code = part_make(&part, s->files[index], &report, s->rec, &s->request);
     return code == EXIT_OK && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
