@@ -80,6 +80,8 @@ static int look_into(struct loader *l, struct block_place *place)
     if (error == 0)
         error = block_decoder_init(&decoder, l->payload, place->header.payload_bytes,
                                    place->header.record_count);
+    if (error == GPUPROF_NO_MEMORY) /* of the decoder */
+        memory_missing();
     /* The pass that reads the block's events counts the damage. */
     if (error < 0)
         return error == GPUPROF_IO ? error : 0;

@@ -178,6 +178,8 @@ static int open_payload(struct timeline *t, struct open_block *b)
     if (error == 0)
         error = block_decoder_init(&b->decoder, b->payload, b->place.header.payload_bytes,
                                    b->place.header.record_count);
+    if (error == GPUPROF_NO_MEMORY) /* of the decoder */
+        memory_missing();
     if (error < 0) {
         free(b->payload);
         b->payload = NULL;
