@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "error.h"
@@ -127,7 +128,7 @@ void file_unnamed_failed(void)
     int number = errno;
     message("cannot write a temporary file in %s: %s%s", file_unnamed_folder(), strerror(number),
             aside_advice(number));
-    _exit(EXIT_ENVIRONMENT); /* without exit handlers: this may be a forked worker */
+    memory_end(EXIT_ENVIRONMENT);
 }
 
 /* ---- folders --------------------------------------------------------------------------------- */

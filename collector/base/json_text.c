@@ -424,7 +424,8 @@ size_t json_unescape(struct json_piece string, char *out)
 static char *number_text(struct json_piece piece, char text[static NUMBER_BYTES])
 {
     size_t length = piece.length < NUMBER_BYTES ? piece.length : NUMBER_BYTES - 1;
-    memcpy(text, piece.at, length);
+    if (length)
+        memcpy(text, piece.at, length);
     text[length] = '\0';
     return text;
 }

@@ -23,6 +23,13 @@ char *memory_text(const char *text);
 /* Prints the line and ends the program. */
 _Noreturn void memory_missing(void);
 
+/* Ends this process, perhaps a forked worker, without exit handlers. Removes the files whose paths,
+ * views, this process has noted: up to MEMORY_FILES, until they are forgotten. */
+#define MEMORY_FILES 4
+_Noreturn void memory_end(int code);
+void memory_note_file(const char *path);
+void memory_forget_file(const char *path);
+
 /* For memory from other functions: returns `memory`, which is not NULL. */
 static inline void *memory_from(void *memory)
 {

@@ -17,6 +17,7 @@
 
 static void release(struct new_file *f)
 {
+    memory_forget_file(f->temporary);
     file_close(f->fd);
     free(f->path);
     free(f->temporary);
@@ -43,6 +44,8 @@ int new_file_open(struct new_file *f, const char *path, mode_t mode)
     if (!f->unnamed) {
         unlink(f->temporary); /* of a killed process that had our pid */
         f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+        if (f->fd >= 0)
+            memory_note_file(f->temporary);
     }
     if (f->fd >= 0)
         return 0;

@@ -28,11 +28,10 @@ struct loader {
     bool is_reported;  /* the stream file has everything that the live file has */
 };
 
-int reader_init(struct reader *r)
+void reader_init(struct reader *r)
 {
-    *r = (struct reader){.api_crc = api_table_crc()};
-    r->stored = malloc(BLOCK_STORED_BYTES_MAX);
-    return r->stored ? 0 : GPUPROF_NO_MEMORY;
+    *r = (struct reader){.api_crc = api_table_crc(),
+                         .stored = memory_new(BLOCK_STORED_BYTES_MAX, 1)};
 }
 
 void reader_release(struct reader *r)

@@ -111,7 +111,7 @@ struct reader {
     bool keep_live;   /* do not move live files of ended processes */
 };
 
-int reader_init(struct reader *r);
+void reader_init(struct reader *r);
 void reader_release(struct reader *r);
 
 /* Called for each block in file order, live blocks last. Returns 0, or an error that ends it. */

@@ -51,8 +51,7 @@ static bool note_process(struct recording *rec, const struct process *p)
 
 static enum exit_code code_of(int error)
 {
-    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT ||
-                   error == GPUPROF_SPOOL
+    return error == GPUPROF_IO || error == GPUPROF_LIMIT || error == GPUPROF_SPOOL
                ? EXIT_ENVIRONMENT
                : EXIT_USAGE;
 }
@@ -195,8 +194,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
                               const struct recording_options *options)
 {
     *rec = (struct recording){0};
-    if (reader_init(&rec->reader) < 0)
-        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    reader_init(&rec->reader);
     rec->reader.keep_live = options->keep_live;
     /* Without --jobs, other gpuprof processes may share the machine. */
     rec->is_parallel = parallel_processors(options->processors) > 1 && options->processors > 1;

@@ -405,7 +405,8 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
                               .groups = groups,
                               .parts = memory_new(count, sizeof *c->parts),
                               .numbers = memory_new(count, sizeof *c->numbers)};
-    enum exit_code code = say_error("report", reader_init(&c->rec.reader));
+    enum exit_code code = EXIT_OK;
+    reader_init(&c->rec.reader);
     for (uint32_t i = 0; code == EXIT_OK && i < count; i++) {
         code = read(context, i, &c->parts[i]);
         c->part_count++;

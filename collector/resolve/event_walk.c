@@ -222,6 +222,7 @@ static int event_walk_run(struct pass *p, const struct process *only)
                                          .ns_max = w->ns_max,
                                          .is_cut = &w->is_cut};
     malloc_trim(0); /* an earlier walk's memory must not stay beside that of this one */
+    p->processes = only || scope.by_process ? 1 : w->rec->count;
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max, &scope);
     int more = event_walk_begin(p, only);
     if (more == 0)

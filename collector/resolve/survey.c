@@ -140,8 +140,9 @@ static __attribute__((noinline)) void survey_look_around(struct survey *s, struc
 
 static inline bool may_work(const struct event *e)
 {
-    const unsigned classes = 1u << API_LAUNCH | 1u << API_COPY | 1u << API_GRAPH_LAUNCH;
-    return classes >> e->function->class & 1 && !(e->record->flags & RECORD_CAPTURED);
+    const unsigned class = e->function->class;
+    return (class == API_LAUNCH || class == API_COPY || class == API_GRAPH_LAUNCH) &&
+           !(e->record->flags & RECORD_CAPTURED);
 }
 
 /* Whether it is a copy or fill on the device. */

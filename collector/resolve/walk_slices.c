@@ -11,11 +11,13 @@
 
 /* ---- looking ahead ---------------------------------------------------------------------------
  *
- * The events of a timeline, with a look at the next ones. Memory: AHEAD_EVENTS of 260 bytes, with
- * their byte strings, after the first look ahead.
+ * The events of a timeline, with a look at the next ones: of one process at most AHEAD_EVENTS, in a
+ * merged walk as in one of that process alone. Memory: AHEAD_EVENTS of 260 bytes, with their byte
+ * strings, after the first look ahead; in a merged walk for up to AHEAD_PROCESSES.
  */
 
-#define AHEAD_EVENTS 512 /* a power of two */
+#define AHEAD_EVENTS    512
+#define AHEAD_PROCESSES 16
 
 struct ahead_event {
     struct event event;
@@ -25,24 +27,24 @@ struct ahead_event {
 };
 
 struct look_ahead {
-    struct timeline *timeline;  /* a view */
-    struct ahead_event *events; /* owned; NULL: no look ahead so far */
-    uint32_t first, count;
-    struct record now; /* record of the event that was returned last */
-    int more;          /* last result of the timeline */
-    bool is_known;     /* the event returned last was found by look_ahead_find before */
+    struct timeline *timeline;   /* a view */
+    struct ahead_event *events;  /* owned; NULL: no look ahead so far */
+    uint32_t first, count, room; /* `room` is a power of two */
+    struct record now;           /* record of the event that was returned last */
+    int more;                    /* last result of the timeline */
+    bool is_known;               /* the event returned last was found by look_ahead_find before */
 };
 
 static void look_ahead_release(struct look_ahead *l)
 {
-    for (uint32_t i = 0; l->events && i < AHEAD_EVENTS; i++)
+    for (uint32_t i = 0; l->events && i < l->room; i++)
         free(l->events[i].bytes);
     free(l->events);
 }
 
 static struct ahead_event *at(const struct look_ahead *l, uint32_t index)
 {
-    return &l->events[(l->first + index) % AHEAD_EVENTS];
+    return &l->events[(l->first + index) & (l->room - 1)];
 }
 
 /* The next event, like timeline_next. */
@@ -78,7 +80,7 @@ static void look_ahead_keep(struct ahead_event *to, const struct event *event)
 static void look_ahead_fill(struct look_ahead *l, uint64_t until_ns)
 {
     struct event event;
-    while (l->more > 0 && l->count < AHEAD_EVENTS - 1 &&
+    while (l->more > 0 && l->count < l->room - 1 &&
            (!l->count || at(l, l->count - 1)->event.begin_ns <= until_ns))
         if ((l->more = timeline_next(l->timeline, &event)) > 0)
             look_ahead_keep(at(l, l->count++), &event);
@@ -92,14 +94,15 @@ static void look_ahead_fill(struct look_ahead *l, uint64_t until_ns)
 static const struct event *look_ahead_find(struct look_ahead *l, struct event *now)
 {
     if (!l->events)
-        l->events = memory_new(AHEAD_EVENTS, sizeof *l->events);
+        l->events = memory_new(l->room, sizeof *l->events);
     l->now = *now->record;
     l->now.bytes = NULL;
     l->now.byte_count = 0;
     now->record = &l->now;
     look_ahead_fill(l, now->begin_ns + AHEAD_NS);
-    for (uint32_t i = 0; i < l->count; i++) {
+    for (uint32_t i = 0, seen = 0; i < l->count && seen < AHEAD_EVENTS - 1; i++) {
         struct ahead_event *e = at(l, i);
+        seen += e->event.process == now->process;
         if (e->record.correlation == l->now.correlation && e->record.type == RECORD_CALL &&
             e->event.process == now->process) {
             e->is_known = true;
@@ -398,8 +401,10 @@ int pass_walk(struct pass *p)
 {
     struct walk *w = p->walk;
     struct slice s = {.walk = w};
-    struct look_ahead ahead = {.timeline = p->timeline, .more = 1};
+    struct look_ahead ahead = {.timeline = p->timeline, .more = 1, .room = AHEAD_EVENTS};
     int more, done = 0;
+    for (uint32_t i = 1; i < p->processes && i < AHEAD_PROCESSES; i *= 2)
+        ahead.room *= 2;
     p->ahead = &ahead;
     while (!done && (more = look_ahead_next(&ahead, &s.event)) > 0) {
         uint8_t type = s.event.record->type;

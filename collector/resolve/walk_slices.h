@@ -38,6 +38,7 @@ struct pass {
     struct walk *walk;
     struct timeline *timeline;
     struct look_ahead *ahead;         /* during pass_walk */
+    uint32_t processes;               /* of the walk */
     const struct consumer *consumers; /* NULL: this is a survey */
     unsigned count;
     struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];

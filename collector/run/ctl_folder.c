@@ -24,15 +24,14 @@ static void ctl_folder_load(struct ctl_process *p, bool is_elsewhere)
 {
     struct reader reader;
     struct process process;
-    if (reader_init(&reader) == 0) {
-        reader.keep_live = true;
-        if (process_load(&process, &reader, p->path, 0, NULL, NULL) == 0) {
-            p->rank = rank_number(process_rank(&process));
-            p->has_ended |= is_elsewhere && process.end_reason != 0;
-            process_release(&process, &reader);
-        }
-        reader_release(&reader);
+    reader_init(&reader);
+    reader.keep_live = true;
+    if (process_load(&process, &reader, p->path, 0, NULL, NULL) == 0) {
+        p->rank = rank_number(process_rank(&process));
+        p->has_ended |= is_elsewhere && process.end_reason != 0;
+        process_release(&process, &reader);
     }
+    reader_release(&reader);
 }
 
 static void ctl_folder_add(struct ctl_folder *f, const char *path)

@@ -249,8 +249,7 @@ static uint64_t last_window(const struct launch *l)
     uint64_t last = 0;
     struct reader reader;
     struct process process;
-    if (reader_init(&reader) != 0)
-        return 0;
+    reader_init(&reader);
     reader.keep_live = true;
     for (uint32_t i = 0; i < l->new_count; i++)
         if (process_load(&process, &reader, l->now.paths[i], 0, NULL, NULL) == 0) {

@@ -239,11 +239,8 @@ static enum exit_code recover_file(struct recover *r, const char *path, uint32_t
 /* Uses a new state for each file, so that a failure does not affect others. */
 static enum exit_code recover_alone(const char *path, uint32_t *count)
 {
-    struct recover *r = calloc(1, sizeof *r);
-    if (!r || reader_init(&r->reader) < 0) {
-        free(r);
-        return recover_failed(path, GPUPROF_NO_MEMORY);
-    }
+    struct recover *r = memory_new(1, sizeof *r);
+    reader_init(&r->reader);
     r->reader.keep_live = true; /* recover removes the live file, so do not move it */
     enum exit_code code = recover_file(r, path, count);
     if (r->is_loaded)

@@ -224,3 +224,15 @@ def test_full_disk(make_gpu, run_collector):
 def test_help_has_all_columns(run_collector):
     told = run_collector("help", "events").stdout
     assert re.findall(r"^  (\w+) +\w", told, re.MULTILINE) == COLUMNS
+
+
+def test_work_ahead_of_its_call_in_a_crowd(make_stacks, run_verb):
+    """Each process has its own look ahead, whether its events are read alone or among others."""
+    lines = []
+    for process in range(3):
+        lines += [f"process {process}", "name 1 k", "kernel 1 900 50 77"]
+        lines += [f"call cudaMalloc {1000 + 100 * i} 50 0 0 0" for i in range(300)]
+        lines += ["call cudaLaunchKernel 99000 500 77 0 0"]
+    folder = make_stacks(*lines)
+    for verb in (["report", "--format=json"], ["merge", "-o", "-"], ["export", "--format=csv", "-o", "-"]):
+        assert "that are not recorded" not in run_verb(*verb, folder).stderr, verb

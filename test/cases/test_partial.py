@@ -614,3 +614,47 @@ def test_memory_fails_for_a_report(collector, make_stacks, tmp_path, verb, last)
         count = count or int((tmp_path / "count").read_text())
         failed += result.returncode != 0
     assert failed > 9
+
+
+def test_a_share_loads_only_its_files(collector, make_stacks, tmp_path):
+    """It reads no more than the headers of the others: their blocks may be damaged."""
+    data = make_stacks(*random_lines(5, 3))
+    paths = sorted(data.glob("*.gpuprof"))
+
+    def part():
+        subprocess.run([collector, "report", "--partial", "--share=0/3", "-o", "part", data],
+                       cwd=tmp_path, check=False, capture_output=True)
+        return (tmp_path / "part").read_bytes()
+
+    whole, needed = part(), 0
+    for path in paths:
+        kept = path.read_bytes()
+        path.write_bytes(kept[:-len(kept) // 4] + bytes(len(kept) // 4))
+        needed += part() != whole
+        path.write_bytes(kept)
+    assert len(paths) == 3 and needed == 1
+
+
+@pytest.mark.parametrize("verb, ending", [("merge", "json"), ("export", "csv"), ("report", "html")])
+def test_memory_fails_beside_a_temporary_name(collector, make_stacks, tmp_path, verb, ending):
+    """Where files cannot be without a name, none stays under its temporary one."""
+    data = make_stacks(*random_lines(2, 3))
+    preloads = [toolchain.build("alloc_fault.c", "-shared", "-fPIC"),
+                toolchain.build("kill_at.c", "-shared", "-fPIC", "-DNO_UNNAMED")]
+    folder = tmp_path / "made"
+    folder.mkdir()
+    environment = {**os.environ, "LD_PRELOAD": " ".join(map(str, preloads)),
+                   "ALLOC_COUNT": str(tmp_path / "count"), "ALLOC_FAULT": "0"}
+    command = [collector, verb, "-o", folder / f"a.{ending}", data]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    count = int((tmp_path / "count").read_text())
+    failed = 0
+    for number in range(1, count, count // 40):
+        for path in folder.iterdir():
+            path.unlink()
+        result = subprocess.run(command, capture_output=True, check=False, timeout=60,
+                                env={**environment, "ALLOC_FAULT": str(number)})
+        if result.returncode:
+            failed += 1
+            assert not list(folder.iterdir()), number
+    assert failed > 20
