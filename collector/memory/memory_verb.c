@@ -170,15 +170,18 @@ static void print_leaks(struct screen *s, const struct memory_report *m)
 /* Prints the most memory of a device outside the books. */
 static void print_hidden(struct screen *s, const struct memory_report *m)
 {
-    char bytes[UNIT_TEXT_BYTES];
+    char bytes[UNIT_TEXT_BYTES], others[UNIT_TEXT_BYTES + 32] = "";
     const struct memory_jump *most = NULL;
     for (uint32_t i = 0; i < m->jumps.count; i++)
         if (!most || m->jumps.list[i].hidden > most->hidden)
             most = &m->jumps.list[i];
+    if (most && most->others != MEMORY_UNKNOWN && most->others)
+        snprintf(others, sizeof others, ", including %s of other processes",
+                 bytes_text(bytes, most->others));
     if (most && most->hidden)
         screen_line(s, "hidden", NULL,
-                    "%s of device %u used beyond its allocations: --table=hidden",
-                    bytes_text(bytes, most->hidden), most->device);
+                    "%s of device %u used beyond its allocations%s: --table=hidden",
+                    bytes_text(bytes, most->hidden), most->device, others);
 }
 
 static void print_screen(const struct memory_report *m, const struct table_view *how, FILE *out)

@@ -234,5 +234,5 @@ def test_work_ahead_of_its_call_in_a_crowd(make_stacks, run_verb):
         lines += [f"call cudaMalloc {1000 + 100 * i} 50 0 0 0" for i in range(300)]
         lines += ["call cudaLaunchKernel 99000 500 77 0 0"]
     folder = make_stacks(*lines)
-    for verb in (["report", "--format=json"], ["merge", "-o", "-"], ["export", "--format=csv", "-o", "-"]):
-        assert "that are not recorded" not in run_verb(*verb, folder).stderr, verb
+    for verb in ("report --format=json", "merge -o -", "export --format=csv -o -"):
+        assert "that are not recorded" not in run_verb(*verb.split(), folder).stderr, verb
