@@ -184,7 +184,7 @@ static void weigh_ranks(struct findings *f, uint64_t *waits)
         bool counts = idle_device_communicates(device);
         count += counts;
         longest = counts && own.window_ns > longest.window_ns ? own : longest;
-        waits[device->process->index] += device->awaited_ns;
+        waits[device->process->index] += device->met.awaited_ns;
     }
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
         uint32_t process = f->idle->devices[i].process->index;

@@ -68,7 +68,7 @@ static uint64_t oldest_gap_ns(void *context, uint32_t process)
     uint64_t ns = UINT64_MAX;
     for (uint32_t i = 0; i < d->track_count; i++) {
         const struct idle_track *t = &d->tracks[i];
-        uint64_t own_ns = t->held.count ? t->held.gaps[0].begin_ns : t->at_ns;
+        uint64_t own_ns = t->held.count ? t->held.gaps[0].begin_ns : t->front.at_ns;
         if (t->process->index == process && t->place != IDLE_NONE && own_ns < ns)
             ns = own_ns;
     }
@@ -264,10 +264,10 @@ void idle_device_add(struct idle_device *sum, const struct idle_device *device)
     sum->stopped_ns += device->stopped_ns;
     for (unsigned k = 0; k < IDLE_CAUSES; k++)
         sum->causes[k] += device->causes[k];
-    sum->collectives += device->collectives;
-    sum->late += device->late;
-    sum->late_ns += device->late_ns;
-    sum->awaited_ns += device->awaited_ns;
+    sum->met.collectives += device->met.collectives;
+    sum->met.late += device->met.late;
+    sum->met.late_ns += device->met.late_ns;
+    sum->met.awaited_ns += device->met.awaited_ns;
 }
 
 static void name_row(struct idle *d, struct idle_row *row)

@@ -146,6 +146,14 @@ struct idle_waits {
     uint64_t first, end; /* place of the first one, and after the last one; 0: none */
 };
 
+/* Collectives of a device. */
+struct idle_meetings {
+    uint64_t collectives; /* that another rank joined */
+    uint64_t late;        /* those where it began last */
+    uint64_t late_ns;     /* total lag behind the first rank */
+    uint64_t awaited_ns;  /* time in which other devices only waited for it */
+};
+
 /* A device of a process with work in the selection. */
 struct idle_device {
     const struct process *process;
@@ -157,10 +165,7 @@ struct idle_device {
     uint64_t idle_ns;             /* with `parts` and stopped_ns this adds up to the window */
     uint64_t stopped_ns;          /* nothing was recorded, and no work is known */
     uint64_t causes[IDLE_CAUSES]; /* these add up to idle_ns */
-    uint64_t collectives;         /* that another rank joined */
-    uint64_t late;                /* collectives where it began last */
-    uint64_t late_ns;             /* total lag behind the first rank */
-    uint64_t awaited_ns;          /* time in which other devices only waited for it */
+    struct idle_meetings met;
     struct idle_waits waits;
     uint32_t start_gaps; /* a bit for each number in `once` that is start-up */
     bool loses_work;     /* from struct idle_track */
@@ -197,18 +202,23 @@ struct idle_once {
     uint64_t later_ns; /* largest host_ns of a later gap, up to the device's next entry here */
 };
 
+/* How far a device is followed. */
+struct idle_front {
+    uint64_t at_ns;     /* all time before it is counted */
+    uint64_t to_ns;     /* end of the steps, ranges and windows so far */
+    uint64_t kernel_ns; /* end of the last kernel or graph, selected or not */
+    uint64_t until_ns[IDLE_PARTS];
+};
+
 /* The walk's state of a device, numbered by place for idle_ranks.h. With a selection, devices
  * without work in it have one, too. */
 struct idle_track {
     const struct process *process;
     uint64_t device;
-    uint32_t place;     /* index in `devices`; IDLE_NONE: no selected work so far */
-    uint32_t job;       /* JOB_NONE: not known; set when ranks are compared */
-    bool loses_work;    /* its last work may be lost; set after the walk */
-    uint64_t at_ns;     /* all time before it is counted */
-    uint64_t to_ns;     /* end of the steps, ranges and windows so far */
-    uint64_t kernel_ns; /* end of the last kernel or graph, selected or not */
-    uint64_t until_ns[IDLE_PARTS];
+    uint32_t place;  /* index in `devices`; IDLE_NONE: no selected work so far */
+    uint32_t job;    /* JOB_NONE: not known; set when ranks are compared */
+    bool loses_work; /* its last work may be lost; set after the walk */
+    struct idle_front front;
     const struct idle_thread *before;   /* that launched the last work, if known, ... */
     const struct idle_thread *launcher; /* ... and the last kernel or graph */
     struct idle_held held;

@@ -35,12 +35,12 @@ static void open_window(struct idle *d, const struct idle_process *p, struct idl
     struct time_span span = {p->begin_ns, 0};
     if (is_selection(d))
         span = d->walk->filter->bounds(d->walk->filter->context, e->process);
-    t->at_ns = min_of(max_of(t->until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
-    t->to_ns = span.end_ns;
+    t->front.at_ns = min_of(max_of(t->front.until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
+    t->front.to_ns = span.end_ns;
     t->place = d->device_count;
     const struct idle_device device = {.process = e->process,
                                        .device = t->device,
-                                       .begin_ns = idle_cut(d, t->at_ns),
+                                       .begin_ns = idle_cut(d, t->front.at_ns),
                                        .first_ns = e->begin_ns};
     ARRAY_PUSH(d->devices, d->device_count, &device);
 }
@@ -49,10 +49,10 @@ static void open_window(struct idle *d, const struct idle_process *p, struct idl
 static inline uint64_t spend_part(struct idle *d, struct idle_track *t, enum idle_part part,
                                   uint64_t to_ns)
 {
-    uint64_t end_ns = min_of(t->until_ns[part], to_ns), at_ns = t->at_ns;
+    uint64_t end_ns = min_of(t->front.until_ns[part], to_ns), at_ns = t->front.at_ns;
     if (end_ns > at_ns) {
         d->devices[t->place].parts[part] += idle_cut(d, end_ns) - idle_cut(d, at_ns);
-        t->at_ns = end_ns;
+        t->front.at_ns = end_ns;
     }
     return at_ns;
 }
@@ -61,9 +61,10 @@ static inline uint64_t spend_part(struct idle *d, struct idle_track *t, enum idl
 static inline void idle_device_spend(struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
     spend_part(d, t, IDLE_COMPUTE, to_ns);
-    uint64_t at_ns = max_of(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
-    const struct span alone = {idle_cut(d, at_ns), idle_cut(d, t->at_ns), {0}};
-    if (d->follows_ranks && at_ns < t->at_ns)
+    uint64_t at_ns =
+        max_of(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->front.until_ns[IDLE_OTHER]);
+    const struct span alone = {idle_cut(d, at_ns), idle_cut(d, t->front.at_ns), {0}};
+    if (d->follows_ranks && at_ns < t->front.at_ns)
         span_put(&d->ranks.spool, &t->alone.spans, &alone, (struct span_kind){0});
     spend_part(d, t, IDLE_COPYING, to_ns);
     spend_part(d, t, IDLE_OTHER, to_ns);
@@ -81,7 +82,7 @@ static uint64_t last_work_ns(const struct idle_track *t, unsigned parts)
 {
     uint64_t ns = 0;
     for (unsigned part = IDLE_COMPUTE; part < parts; part++)
-        ns = max_of(ns, t->until_ns[part]);
+        ns = max_of(ns, t->front.until_ns[part]);
     return ns;
 }
 
@@ -120,17 +121,17 @@ static void charge(struct idle *d, struct idle_track *t, struct idle_gap gap, bo
             idle_gap_charge(d, &gap, 1);
         gap.begin_ns = max_of(gap.end_ns, min_of(unknown.end_ns, end_ns));
     }
-    t->at_ns = max_of(t->at_ns, end_ns);
+    t->front.at_ns = max_of(t->front.at_ns, end_ns);
 }
 
 /* The gap from at_ns on; `call` NULL: no work ends it. */
 static struct idle_gap gap_of(const struct idle *d, const struct idle_track *t, uint64_t end_ns,
                               const struct idle_submit *call)
 {
-    return (struct idle_gap){.begin_ns = t->at_ns,
+    return (struct idle_gap){.begin_ns = t->front.at_ns,
                              .end_ns = end_ns,
                              .busy_ns = last_work_ns(t, IDLE_PARTS),
-                             .compute_ns = t->kernel_ns,
+                             .compute_ns = t->front.kernel_ns,
                              .process = t->process->index,
                              .device = t->place,
                              .call = call ? *call : (struct idle_submit){0},
@@ -151,7 +152,7 @@ static void give_held(struct idle *d, struct idle_track *t, const struct idle_su
 /* Fast path of idle_gap_charge for work that was queued in time, the usual case. */
 static void charge_own(const struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
-    uint64_t end_ns = max_of(to_ns, t->at_ns), at_ns = idle_cut(d, t->at_ns);
+    uint64_t end_ns = max_of(to_ns, t->front.at_ns), at_ns = idle_cut(d, t->front.at_ns);
     uint64_t ns = idle_cut(d, end_ns) - at_ns;
     t->own.ns += ns;
     t->own.count += ns > 0;
@@ -159,7 +160,7 @@ static void charge_own(const struct idle *d, struct idle_track *t, uint64_t to_n
         t->own.longest_ns = ns;
         t->own.longest_at_ns = at_ns;
     }
-    t->at_ns = end_ns;
+    t->front.at_ns = end_ns;
 }
 
 static bool is_copy(const struct slice *s)
@@ -178,13 +179,13 @@ static __attribute__((noinline)) void take_gap(struct idle *d, struct idle_track
     struct idle_gap gap = gap_of(d, t, s->event.begin_ns, call);
     if (!p->has_worked)
         p->first = gap;
-    else if (t->at_ns < p->first.end_ns) { /* a later device starts up until then, too */
+    else if (t->front.at_ns < p->first.end_ns) { /* a later device starts up until then, too */
         struct idle_gap start = p->first;
-        start.begin_ns = t->at_ns;
+        start.begin_ns = t->front.at_ns;
         start.device = t->place;
         charge(d, t, start, false);
     }
-    gap.begin_ns = t->at_ns;
+    gap.begin_ns = t->front.at_ns;
     if (!is_copy(s) && t->launcher) /* others may have copied beside its kernel */
         gap.before = t->launcher;
     bool holds =
@@ -319,10 +320,10 @@ static void keep_last(struct idle_track *t, const struct slice *s, enum idle_par
                       const struct idle_submit *call)
 {
     if (!is_copy(s)) {
-        t->kernel_ns = max_of(t->kernel_ns, s->event.end_ns);
+        t->front.kernel_ns = max_of(t->front.kernel_ns, s->event.end_ns);
         t->launcher = s->is_called ? call->thread : NULL;
     }
-    t->until_ns[part] = max_of(t->until_ns[part], s->event.end_ns);
+    t->front.until_ns[part] = max_of(t->front.until_ns[part], s->event.end_ns);
     if (call->thread)
         t->before = call->thread;
 }
@@ -333,9 +334,9 @@ static void leave_selection(struct idle *d, struct idle_track *t, const struct s
                             const struct idle_submit *call)
 {
     give_held(d, t, NULL);
-    idle_device_spend(d, t, t->to_ns);
-    if (t->at_ns < t->to_ns)
-        charge(d, t, gap_of(d, t, t->to_ns, call), false);
+    idle_device_spend(d, t, t->front.to_ns);
+    if (t->front.at_ns < t->front.to_ns)
+        charge(d, t, gap_of(d, t, t->front.to_ns, call), false);
     keep_last(t, s, IDLE_OTHER, call);
 }
 
@@ -348,16 +349,16 @@ static void idle_device_follow(struct idle *d, struct idle_process *p, struct id
     if (t->held.count && !is_copy(s))
         give_held(d, t, s->is_called ? call : NULL);
     if (!s->is_filtered)
-        t->to_ns = max_of(t->to_ns, e->end_ns);
-    else if (is_selection(d) && e->begin_ns >= t->to_ns) {
+        t->front.to_ns = max_of(t->front.to_ns, e->end_ns);
+    else if (is_selection(d) && e->begin_ns >= t->front.to_ns) {
         leave_selection(d, t, s, call);
         return;
     }
     idle_device_spend(d, t, e->begin_ns);
-    if (s->is_called && call->end_ns <= t->at_ns && !p->pause_count && !p->blind_count &&
-        p->has_worked && e->begin_ns - t->at_ns < IDLE_NEAR_NS)
+    if (s->is_called && call->end_ns <= t->front.at_ns && !p->pause_count && !p->blind_count &&
+        p->has_worked && e->begin_ns - t->front.at_ns < IDLE_NEAR_NS)
         charge_own(d, t, e->begin_ns);
-    else if (t->at_ns < e->begin_ns || !p->has_worked)
+    else if (t->front.at_ns < e->begin_ns || !p->has_worked)
         take_gap(d, t, s, call);
     if (!is_copy(s) && t->held.count)
         idle_held_charge(d, &t->held, call, t->launcher);
@@ -391,7 +392,7 @@ void idle_take_work(struct idle *d, struct idle_process *p, const struct slice *
         return;
     const struct idle_submit call = call_of(d, p, s);
     if (s->is_filtered && is_selection(d) && t->place == IDLE_NONE) { /* it is before it */
-        t->at_ns = max_of(t->at_ns, e->begin_ns);
+        t->front.at_ns = max_of(t->front.at_ns, e->begin_ns);
         keep_last(t, s, IDLE_OTHER, &call);
         p->has_worked = true;
         return;
@@ -415,14 +416,14 @@ static void end_of(struct idle *d, struct idle_track *t, uint64_t end_ns,
 {
     struct idle_device *device = &d->devices[t->place];
     if (is_selection(d))
-        end_ns = min_of(t->to_ns, max_of(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
+        end_ns = min_of(t->front.to_ns, max_of(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
     device->end_ns = max_of(idle_cut(d, end_ns), device->begin_ns);
     device->loses_work = t->loses_work;
     give_held(d, t, NULL);
     idle_device_spend(d, t, end_ns);
     if (lost && !is_selection(d)) {
         charge_last(d, t, lost->begin_ns);
-        t->at_ns = max_of(t->at_ns, lost->end_ns);
+        t->front.at_ns = max_of(t->front.at_ns, lost->end_ns);
     }
     charge_last(d, t, end_ns);
     t->own.place = idle_text(idle_on_device);

@@ -217,9 +217,9 @@ static void add_meeting(struct group *g, const struct rank_meeting *m, bool is_s
         if (!c->is_of_it)
             continue;
         if (counts && device) {
-            device->collectives++;
-            device->late += is_last && late_ns;
-            device->late_ns += is_last ? late_ns : 0;
+            device->met.collectives++;
+            device->met.late += is_last && late_ns;
+            device->met.late_ns += is_last ? late_ns : 0;
         }
         if (!is_last)
             keep_wait(d, c, m->last.begin_ns, is_short ? IDLE_NONE : last);
@@ -384,7 +384,7 @@ static void charge_wait(struct idle *d, uint32_t number, struct waiter *w, uint6
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
     if (other && other->place != IDLE_NONE)
-        d->devices[other->place].awaited_ns += ns;
+        d->devices[other->place].met.awaited_ns += ns;
     if (!device->waits.end)
         device->waits.first = d->waits.count;
     device->waits.end = d->waits.count + 1;

@@ -59,27 +59,27 @@ void idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at
     if (!r->list || memcmp(&r->list[r->last], what, kind.key_bytes) != 0)
         r->last = (uint32_t)(idle_rows_find(r, what) - r->list);
     struct idle_row *row = &r->list[r->last];
-    if (row->gap != r->gap || !row->count) {
-        row->gap = r->gap;
-        row->gap_ns = 0;
-        row->gap_at_ns = at_ns;
+    if (row->its.gap != r->gap || !row->count) {
+        row->its.gap = r->gap;
+        row->its.gap_ns = 0;
+        row->its.gap_at_ns = at_ns;
         row->count++;
     }
     row->ns += ns;
-    row->gap_ns += ns;
+    row->its.gap_ns += ns;
     if (row->count == 1) {
-        row->first_gap = row->gap;
-        row->first_ns = row->gap_ns;
+        row->its.first_gap = row->its.gap;
+        row->its.first_ns = row->its.gap_ns;
     }
-    if (row->gap_ns > row->longest_ns) {
-        row->longest_ns = row->gap_ns;
-        row->longest_at_ns = row->gap_at_ns;
+    if (row->its.gap_ns > row->longest_ns) {
+        row->longest_ns = row->its.gap_ns;
+        row->longest_at_ns = row->its.gap_at_ns;
     }
     if (!row->did &&
         (row->cause == IDLE_HOST || row->cause == IDLE_PREEMPTED || row->cause == IDLE_NOTHING))
         r->host_ns += ns;
-    if (r->rest && row->gap_ns > r->rest->ns && !row->did)
-        *r->rest = (struct idle_rest){row->gap_ns, r->last};
+    if (r->rest && row->its.gap_ns > r->rest->ns && !row->did)
+        *r->rest = (struct idle_rest){row->its.gap_ns, r->last};
 }
 
 struct idle_row *idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
@@ -97,19 +97,19 @@ struct idle_row *idle_rows_add_sum(struct idle_rows *r, const struct idle_row *s
 void idle_rows_join(struct idle_rows *r, const struct idle_row *later)
 {
     struct idle_row *row = idle_rows_add_sum(r, later);
-    bool goes_on = row->gap && row->gap == later->first_gap;
-    uint64_t begun_ns = goes_on ? row->gap_ns : 0;
+    bool goes_on = row->its.gap && row->its.gap == later->its.first_gap;
+    uint64_t begun_ns = goes_on ? row->its.gap_ns : 0;
     row->count -= goes_on;
-    if (begun_ns + later->first_ns > row->longest_ns) {
-        row->longest_ns = begun_ns + later->first_ns;
-        row->longest_at_ns = row->gap_at_ns;
+    if (begun_ns + later->its.first_ns > row->longest_ns) {
+        row->longest_ns = begun_ns + later->its.first_ns;
+        row->longest_at_ns = row->its.gap_at_ns;
     }
     if (!goes_on || later->count > 1) {
-        row->gap = later->gap;
-        row->gap_at_ns = later->gap_at_ns;
+        row->its.gap = later->its.gap;
+        row->its.gap_at_ns = later->its.gap_at_ns;
         begun_ns = 0;
     }
-    row->gap_ns = begun_ns + later->gap_ns;
+    row->its.gap_ns = begun_ns + later->its.gap_ns;
 }
 
 /* ---- texts of places ------------------------------------------------------------------------ */

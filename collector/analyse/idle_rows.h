@@ -73,6 +73,15 @@ static inline bool idle_place_same(const struct idle_place *a, const struct idle
            a->kind == b->kind;
 }
 
+/* The gaps that a row has parts of. */
+struct idle_row_gaps {
+    uint64_t gap;       /* number of the last one, ... */
+    uint64_t gap_ns;    /* ... the row's part of it, ... */
+    uint64_t gap_at_ns; /* ... and its begin */
+    uint64_t first_gap; /* number of the first one */
+    uint64_t first_ns;
+};
+
 struct idle_row {
     struct idle_place place;
     uint32_t process; /* index */
@@ -85,11 +94,7 @@ struct idle_row {
     uint64_t count;         /* gaps that it has a part of */
     uint64_t longest_ns;    /* largest part of one gap, ... */
     uint64_t longest_at_ns; /* ... and the begin of that part */
-    uint64_t gap;           /* number of the last gap, ... */
-    uint64_t gap_ns;        /* ... the row's part of it, ... */
-    uint64_t gap_at_ns;     /* ... and its begin */
-    uint64_t first_gap;     /* number of the first gap that it has a part of */
-    uint64_t first_ns;
+    struct idle_row_gaps its;
     /* From here on: once named (idle_name), or from a part; the texts are owned. */
     char *text;          /* NULL: not named yet */
     char *where;         /* the same if it is a line, operator or range; else NULL */

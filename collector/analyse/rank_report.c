@@ -88,18 +88,18 @@ static const struct column columns[] = {
     [WAITS] = {"waits_ns", "it waited", COLUMN_NS, 11, .is_filled = true,
                MEMBER(struct rank_row, all.causes[IDLE_COMMUNICATION]),
                .doc = "the part of idle_ns in which only NCCL ran and waited for a rank"},
-    {"collectives", NULL, COLUMN_COUNT, MEMBER(struct rank_row, all.collectives),
+    {"collectives", NULL, COLUMN_COUNT, MEMBER(struct rank_row, all.met.collectives),
      .doc = "collectives with other ranks"},
     {"late", "came last", COLUMN_COUNT, 9, .spare = 4, .is_filled = true,
-     MEMBER(struct rank_row, all.late), .doc = "collectives that this rank was last to begin"},
+     MEMBER(struct rank_row, all.met.late), .doc = "collectives that this rank was last to begin"},
     {"late_share", "last", COLUMN_SHARE, 6, .spare = 1, .is_filled = true,
-     MEMBER_SHARE(struct rank_row, all.late, all.collectives),
+     MEMBER_SHARE(struct rank_row, all.met.late, all.met.collectives),
      .doc = "late as a share of collectives"},
     {"late_ns", "behind", COLUMN_NS, 11, .spare = 4, .is_filled = true,
-     MEMBER(struct rank_row, all.late_ns),
+     MEMBER(struct rank_row, all.met.late_ns),
      .doc = "total delay behind the first rank in the collectives of late"},
     [AWAITED] = {"awaited_ns", "others waited", COLUMN_NS, 13, .is_filled = true,
-                 MEMBER(struct rank_row, all.awaited_ns),
+                 MEMBER(struct rank_row, all.met.awaited_ns),
                  .doc = "how long the GPUs of other ranks only waited for this rank"},
     {"stopped_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, all.stopped_ns),
      .doc = "time that was not recorded"},
@@ -136,7 +136,7 @@ static void rank_report_fill(const struct table *t, uint32_t index, struct cell 
     cells[STEP_MEAN] = cell_number(row->steps ? row->step_ns / row->steps : 0);
     if (is_text && !row->steps)
         cells[STEPS] = cells[STEP_MEAN] = (struct cell){0};
-    if (is_text && !row->all.collectives)
+    if (is_text && !row->all.met.collectives)
         memset(&cells[WAITS], 0, (AWAITED + 1 - WAITS) * sizeof *cells);
 }
 

@@ -37,13 +37,18 @@ struct step_request {
     double samples;                    /* samples of a step of one process; 0: not given */
 };
 
+/* Costs by line of code. */
+struct lines_request {
+    const char *source; /* folder for source_report.h; NULL: by is not BY_SOURCE */
+    bool is_sorted;     /* sorted by a column: then source lines are a list */
+    bool is_mine;       /* only the user's own lines; stack_report.h */
+};
+
 /* What a report is made of. */
 struct report_request {
     enum report_use use;
-    enum report_by by;                /* the rows of kernels, or the table of stacks */
-    const char *source;               /* folder for source_report.h; NULL: by is not BY_SOURCE */
-    bool is_sorted;                   /* sorted by a column: then source lines are a list */
-    bool is_mine;                     /* only the user's own lines; stack_report.h */
+    enum report_by by; /* the rows of kernels, or the table of stacks */
+    struct lines_request lines;
     bool is_part;                     /* it goes into a part */
     unsigned refused;                 /* enum part_missing: fail if the recording has these */
     bool groups;                      /* rows of ranges are groups; range_rows.h */

@@ -241,7 +241,7 @@ static void show_file(struct source_report *r, uint32_t number, uint64_t begin_n
 
 static bool source_report_is_wanted(const struct report *r)
 {
-    return r->request.source;
+    return r->request.lines.source;
 }
 
 /* Runs after the stacks are finished; prints doubtful matches on stderr. */
@@ -251,8 +251,8 @@ static void source_report_analysis_end(struct report *report)
     const struct stack_report *stacks = report->stacks;
     struct placing p = {0};
     size_t room = SOURCE_TEXT_MAX;
-    *r = (struct source_report){.stacks = stacks, .is_list = report->request.is_sorted};
-    report->making.error = source_tree_open(&r->tree, report->request.source);
+    *r = (struct source_report){.stacks = stacks, .is_list = report->request.lines.is_sorted};
+    report->making.error = source_tree_open(&r->tree, report->request.lines.source);
     say_error("report", report->making.error);
     if (report->making.error < 0)
         return;

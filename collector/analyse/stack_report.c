@@ -31,7 +31,7 @@ static bool stack_report_is_wanted(const struct report *r)
 static void stack_report_analysis_begin(struct report *r)
 {
     r->stacks->by = r->request.by;
-    r->stacks->is_mine = r->request.is_mine;
+    r->stacks->is_mine = r->request.lines.is_mine;
     stack_costs_init(&r->stacks->costs, &r->walk);
     r->stacks->costs.has_samples = r->request.by != BY_STACK; /* rows of stacks are calls */
     report_hear(r, stack_costs_consumer(&r->stacks->costs));

@@ -175,8 +175,8 @@ static uint32_t count_unsure(const struct report *r, uint32_t host)
         }
     for (uint32_t i = 0; rec->host_count > 1 && i < r->ranks.count; i++) {
         const struct rank_row *row = &r->ranks.rows[i];
-        count += row->process->host == host && row->all.late &&
-                 (!others || row->all.late_ns / row->all.late <= most_ns);
+        count += row->process->host == host && row->all.met.late &&
+                 (!others || row->all.met.late_ns / row->all.met.late <= most_ns);
     }
     return count;
 }

@@ -148,9 +148,9 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         view->by = BY_PYTHON_LINE;
     struct report_request request = {
         .by = view->by,
-        .is_mine = own->is_mine,
-        .source = own->source,
-        .is_sorted = own->table.sort != NULL,
+        .lines.is_mine = own->is_mine,
+        .lines.source = own->source,
+        .lines.is_sorted = own->table.sort != NULL,
         .groups = view->groups,
         .leaves = steps->is_wanted ? 0 : report_leaves(view, rec),
         .symbols = options->symbols,
