@@ -26,16 +26,15 @@ static int energy_report_take(void *context, const struct slice *s)
     const struct host_span *span = s->span;
     bool is_label = slice_change(s, SPAN_OP) == SPAN_CLOSED && op_is_label(span) && !span->is_moved;
     if (!s->walk->sources.count || s->is_filtered ||
-        (slice_change(s, SPAN_RANGE) != SPAN_CLOSED && !is_label))
+        (slice_change(s, SPAN_RANGE) != SPAN_CLOSED && !is_label) || !span->text ||
+        span->end_ns - span->begin_ns < ENERGY_WINDOW_NS)
         return 0;
-    if (!span->text || span->end_ns - span->begin_ns < ENERGY_WINDOW_NS)
-        return 0;
-    if (e->window_count == ENERGY_WINDOWS_MAX) {
-        e->beyond++;
-        return 0;
-    }
     struct energy_window window = {span->begin_ns, span->end_ns, span->process, span->text};
-    return ARRAY_PUSH(e->windows, e->window_count, &window);
+    if (e->window_count == ENERGY_WINDOWS_MAX)
+        e->beyond++;
+    else
+        ARRAY_PUSH(e->windows, e->window_count, &window);
+    return 0;
 }
 
 static void energy_report_analysis_begin(struct report *r)

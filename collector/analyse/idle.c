@@ -51,14 +51,13 @@ bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_s
 static void start_process(struct idle_process *p, struct process *process)
 {
     uint64_t sampled_ns = cost_table_step_ns(&process->costs, LADDER_TENTH);
-    int64_t count = blind_times_find(&process->blind, &process->clock, &p->blind);
     bool may_be_killed = !process->end_reason || process->end_reason == END_KILLED;
     p->lost.may_be =
         may_be_killed && process_expects_gpu(process) && process_wants_kernels(process);
     p->first_call_ns = UINT64_MAX;
     p->sampled_ns =
         sampled_ns < CLOCK_NS_MAX ? clock_map_ns(&process->clock, sampled_ns) : UINT64_MAX;
-    p->blind_count = (uint32_t)count;
+    p->blind_count = blind_times_find(&process->blind, &process->clock, &p->blind);
 }
 
 /* Later charges start at the oldest open or held gap. */

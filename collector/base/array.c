@@ -7,7 +7,7 @@
 
 #define ITEMS_FIRST 8u
 
-bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first)
+void array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first)
 {
     void *list;
     memcpy(&list, items, sizeof list); /* `items` points to a pointer of some type */
@@ -16,10 +16,9 @@ bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t fir
     *capacity = *capacity ? 2 * *capacity : first;
     list = memory_resize(list, *capacity, item_bytes);
     memcpy(items, &list, sizeof list);
-    return true;
 }
 
-int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item)
+void array_push(void *list, uint32_t *count, size_t item_bytes, const void *item)
 {
     char *items;
     memcpy(&items, list, sizeof items);
@@ -35,7 +34,6 @@ int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item)
     else
         memset(items + *count * item_bytes, 0, item_bytes);
     ++*count;
-    return 0;
 }
 
 void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_bytes)

@@ -12,18 +12,18 @@
 
 /*
  * Makes sure that `items`, malloc'ed memory for `capacity` items, has room for one more than
- * `count`. Doubles it if not; the first allocation has `first` items. Returns true.
+ * `count`. Doubles it if not; the first allocation has `first` items.
  */
 #define ARRAY_ROOM(items, count, capacity, first)                                                  \
-    ((count) < (capacity) || array_grow(&(items), &(capacity), sizeof *(items), first))
+    ((count) < (capacity) ? (void)0 : array_grow(&(items), &(capacity), sizeof *(items), first))
 
-bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first);
+void array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first);
 
 /*
  * Appends *item (NULL: zeros) to the *count items of *list. Only this function may grow the list,
- * as it derives the allocated size from *count. Returns 0.
+ * as it derives the allocated size from *count.
  */
-int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item);
+void array_push(void *list, uint32_t *count, size_t item_bytes, const void *item);
 #define ARRAY_PUSH(list, count, item)                                                              \
     array_push(&(list), &(count), sizeof *(list), 1 ? (item) : (list))
 

@@ -23,10 +23,9 @@ void histogram_release(struct histogram *h);
 uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uint64_t *rows_left);
 
 /* Counts `value` `weight` times. A new row is taken from *rows_left, which histograms may share. If
- * none is left, the lowest existing row counts it; the first row is always made. Returns
- * 0. */
-static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t weight,
-                                uint64_t *rows_left)
+ * none is left, the lowest existing row counts it; the first row is always made. */
+static inline void histogram_add(struct histogram *h, uint64_t value, uint64_t weight,
+                                 uint64_t *rows_left)
 {
     /* Row r > 0 holds the values with r + 6 bits; their top 7 bits name the bucket. */
     unsigned row = value < HISTOGRAM_BUCKETS ? 0 : (unsigned)(58 - __builtin_clzll(value));
@@ -35,7 +34,6 @@ static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t we
         h->rows[row] ? &h->rows[row][bucket] : histogram_make(h, row, bucket, rows_left);
     *count += weight;
     h->count += weight;
-    return 0;
 }
 
 /* Returns how many rows files of `bytes` bytes may need; a small hostile file cannot claim more. */

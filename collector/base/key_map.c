@@ -54,13 +54,13 @@ uint32_t key_map_item(struct key_map *m, const struct key *key, void *list, uint
     return *count;
 }
 
-int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max)
+void key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max)
 {
     m->count_max = count_max;
     if (key_map_set(m, key, value) == 0)
-        return 0;
+        return;
     key_map_release(m);
-    return key_map_set(m, key, value);
+    key_map_set(m, key, value);
 }
 
 /* Entries behind the hole move up if they could not stand at their own place. */

@@ -59,7 +59,7 @@ static inline uint64_t key_map_get(const struct key_map *m, struct key key)
 int key_map_set(struct key_map *m, struct key key, uint64_t value);
 
 /* The same for a cache of at most `count_max` entries that is emptied when full. */
-int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max);
+void key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max);
 
 /* Finds the item of *list (array_push) that `map` has for the key, or appends *item (NULL: zeros)
  * for a new key. Returns its number, from 1; 0 if `most` items exist or the map is full. */

@@ -134,20 +134,19 @@ static inline size_t span_code(uint8_t bytes[static SPAN_BYTES_MAX], struct span
     return (size_t)(to - bytes);
 }
 
-/* Appends a span to a stream, which starts zeroed. Returns 0. */
-static inline int span_put(struct spool *b, struct span_stream *s, const struct span *span,
-                           struct span_kind kind)
+/* Appends a span to a stream, which starts zeroed. */
+static inline void span_put(struct spool *b, struct span_stream *s, const struct span *span,
+                            struct span_kind kind)
 {
     uint8_t bytes[SPAN_BYTES_MAX], *room = byte_stream_room(b, &s->bytes, SPAN_BYTES_MAX);
     size_t length = span_code(room ? room : bytes, &s->before, span, kind);
     s->count++;
     if (!room) {
         byte_stream_put(b, &s->bytes, bytes, length);
-        return 0;
+        return;
     }
     s->bytes.room -= length;
     s->bytes.length += length;
-    return 0;
 }
 
 /* Start reading from the first span. */

@@ -145,7 +145,8 @@ static int take_kernel(void *context, const struct slice *s)
         return 0;
     if (a->end_count >= ENDS_MAX)
         thin(a);
-    return ARRAY_PUSH(a->ends, a->end_count, &end);
+    ARRAY_PUSH(a->ends, a->end_count, &end);
+    return 0;
 }
 
 /* Whether to read a block. Blocks of unknown types and communicators are always read. */

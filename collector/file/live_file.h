@@ -77,7 +77,7 @@ static inline uint64_t live_file_alive_ns(const struct live_file *l)
 /*
  * If the owner may still run: replaces the open file by an unnamed copy in $TMPDIR or /tmp. Call it
  * before taking the stream file's size, so that records stored meanwhile are found there. Returns
- * 0, GPUPROF_IO or GPUPROF_NO_MEMORY.
+ * 0 or GPUPROF_IO.
  */
 int live_file_snapshot(struct live_file *l);
 
@@ -100,7 +100,7 @@ int live_adopt(const char *stream_path);
  * Takes the flight recorder of a killed process (--flight): its last contents, including an
  * unfinished dump, become one more dump in the stream file at `stream_path`, which is replaced, and
  * the recorder is marked as taken. Returns 1, 0 if there is no recorder, GPUPROF_DAMAGED,
- * GPUPROF_IO (errno) or GPUPROF_NO_MEMORY; an error changes nothing. (flight_take.c)
+ * or GPUPROF_IO (errno); an error changes nothing. (flight_take.c)
  */
 int flight_take(struct live_file *l, const char *stream_path);
 

@@ -39,8 +39,8 @@ struct file_pool {
     uint64_t clock;
 };
 
-/* Opens `path` and takes its size without reading. Returns 0, GPUPROF_IO (errno), GPUPROF_NOT_OURS
- * if it is not a regular file, or GPUPROF_NO_MEMORY. After 0, call stream_file_release. */
+/* Opens `path` and takes its size without reading. Returns 0, GPUPROF_IO (errno), or
+ * GPUPROF_NOT_OURS if it is not a regular file. After 0, call stream_file_release. */
 int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *path);
 void stream_file_release(struct stream_file *f, struct file_pool *pool);
 
@@ -66,15 +66,15 @@ ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t
 /*
  * Makes `count` bytes at `offset` visible at *data until the next read of a file: at most
  * STREAM_WINDOW_BYTES, fewer only at the file's end. If it must read, it reads `ahead` bytes, and
- * more with each sequential read, so that small blocks need few reads. Returns the visible bytes,
- * GPUPROF_IO or GPUPROF_NO_MEMORY.
+ * more with each sequential read, so that small blocks need few reads. Returns the visible bytes
+ * or GPUPROF_IO.
  */
 ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t offset,
                          size_t count, size_t ahead, const uint8_t **data);
 
 /* Reads the block at `offset`. Sets *stored to its payload, which is in `data`
  * (BLOCK_STORED_BYTES_MAX) or visible until the next read of a file. Returns its header's bytes,
- * which precede the payload in the file, GPUPROF_DAMAGED, GPUPROF_IO or GPUPROF_NO_MEMORY. */
+ * which precede the payload in the file, GPUPROF_DAMAGED or GPUPROF_IO. */
 int stream_file_block(struct stream_file *f, struct file_pool *pool, uint64_t offset,
                       struct block_header *h, uint8_t *data, const uint8_t **stored);
 
@@ -107,20 +107,20 @@ void stream_scan_init(struct stream_scan *s, struct stream_file *file, struct fi
                       uint64_t offset);
 
 /* Returns 1 and sets offset and header of a block with its payload inside the file (checksum not
- * yet verified), 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY. */
+ * yet verified), 0 at the end, or GPUPROF_IO. */
 int stream_scan_next(struct stream_scan *s, struct block_place *block);
 
 /* A block's stored payload: verification and decompression. */
 
 /* Verifies the checksum of the stored_bytes at `stored` and decompresses them to `out`, which has
- * room for h->payload_bytes. Returns 0, GPUPROF_DAMAGED or GPUPROF_NO_MEMORY. */
+ * room for h->payload_bytes. Returns 0 or GPUPROF_DAMAGED. */
 int payload_open(struct zstandard *z, const struct block_header *h, const uint8_t *stored,
                  uint8_t *out);
 
 /*
  * Makes a block of the encoder's records, with times in `scale` (NULL: unchanged). Sets *stored
  * (the caller frees it) and `h`, except sequence, thread, position and flags, which the caller
- * sets. Returns 0 or GPUPROF_NO_MEMORY.
+ * sets. Returns 0 or an error of the encoder.
  */
 int block_store(struct zstandard *z, struct block_encoder *e, const struct clock_scale *scale,
                 struct block_header *h, uint8_t **stored);

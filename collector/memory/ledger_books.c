@@ -165,9 +165,10 @@ static uint32_t new_place(struct ledger *l)
     uint32_t place = l->unused;
     if (place)
         l->unused = l->blocks[place].refs;
-    else if (l->count < LEDGER_BLOCKS_MAX && ARRAY_ROOM(l->blocks, l->count + 1, l->capacity, 256))
-        place = ++l->count;
-    return place;
+    if (place || l->count == LEDGER_BLOCKS_MAX)
+        return place;
+    ARRAY_ROOM(l->blocks, l->count + 1, l->capacity, 256);
+    return ++l->count;
 }
 
 void books_put_in(struct ledger *l, const struct ledger_block *wanted)

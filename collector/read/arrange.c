@@ -301,8 +301,8 @@ static void coalesce(struct block_index *x, uint32_t room)
     }
 }
 
-int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
-                    const struct block_header *h, bool apart)
+void block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
+                     const struct block_header *h, bool apart)
 {
     struct index_entry entry = {.offset = offset,
                                 .time = h->min_ns,
@@ -316,12 +316,12 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
         x->run_max = 1;
     if (x->count && joins(x, &x->entries[x->count - 1], &entry)) {
         arrange_join(&x->entries[x->count - 1], &entry);
-        return 0;
+        return;
     }
     uint32_t room = room_of(x, process);
     if (x->count >= room)
         coalesce(x, room);
-    return ARRAY_PUSH(x->entries, x->count, &entry);
+    ARRAY_PUSH(x->entries, x->count, &entry);
 }
 
 void block_index_drop(struct block_index *x, uint32_t process)

@@ -121,7 +121,7 @@ typedef int process_block_fn(void *context, struct process *p, struct block_plac
  * Loads the process of the stream file at `path` and calls `on_block` (may be NULL). `number` is
  * its place in loading order. Returns 0; GPUPROF_NOT_OURS, GPUPROF_EMPTY, GPUPROF_VERSION,
  * GPUPROF_TRUNCATED or GPUPROF_DAMAGED if neither the file nor its live file has a usable header;
- * GPUPROF_IO or GPUPROF_NO_MEMORY. Call process_release after 0.
+ * GPUPROF_IO. Call process_release after 0.
  */
 int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
                  process_block_fn *on_block, void *context);
@@ -130,8 +130,8 @@ void process_release(struct process *p, struct reader *r);
 /*
  * Reads `l` into p->live, p->losses and the threads, which get live_end and tids. An open call
  * lasts until the latest known time: a live record, the last sign of life, or `end_ns`. If the
- * process has dumps, stored chunks are in the stream or dropped on purpose. Returns 0, GPUPROF_IO
- * or GPUPROF_NO_MEMORY. (live_tail.c)
+ * process has dumps, stored chunks are in the stream or dropped on purpose. Returns 0 or
+ * GPUPROF_IO. (live_tail.c)
  */
 int live_tail_read(struct process *p, const struct live_file *l, struct zstandard *codec,
                    uint64_t end_ns);
@@ -140,7 +140,7 @@ void live_tail_release(struct live_tail *t);
 /*
  * Reads the block at place->offset, sets place->header and decompresses the payload into *payload,
  * a malloc'ed buffer of *capacity bytes that grows as needed. Returns 0, GPUPROF_DAMAGED (not
- * counted), GPUPROF_IO or GPUPROF_NO_MEMORY.
+ * counted) or GPUPROF_IO.
  */
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity);

@@ -31,9 +31,9 @@
 static int recording_add_block(void *context, struct process *p, struct block_place *place)
 {
     struct recording *rec = context;
-    if (place->is_taken)
-        return 0;
-    return block_index_add(&rec->index, p->number, place->offset, &place->header, place->apart);
+    if (!place->is_taken)
+        block_index_add(&rec->index, p->number, place->offset, &place->header, place->apart);
+    return 0;
 }
 
 /* Returns false after a message if the process is already loaded. */

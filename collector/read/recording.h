@@ -50,9 +50,9 @@ struct block_index {
     uint32_t run_max;     /* most blocks per entry so far */
 };
 
-/* Adds a block, in file order; `apart`: the one before was left out. Returns 0 or an error. */
-int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
-                    const struct block_header *h, bool apart);
+/* Adds a block, in file order; `apart`: the one before was left out. */
+void block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
+                     const struct block_header *h, bool apart);
 
 /* Removes the entries of the newest process, which turned out to be unused. */
 void block_index_drop(struct block_index *x, uint32_t process);

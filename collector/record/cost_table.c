@@ -131,7 +131,7 @@ static int cost_table_compare(const void *left, const void *right)
     return ORDER(a->ns, b->ns) ?: a->is_blind - b->is_blind;
 }
 
-int64_t blind_times_find(struct blind_times *t, struct clock_map *clock, struct blind_time **times)
+uint32_t blind_times_find(struct blind_times *t, struct clock_map *clock, struct blind_time **times)
 {
     struct blind_time *found = memory_new(t->count + 1u, sizeof *found);
     uint32_t count = 0;

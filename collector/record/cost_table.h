@@ -88,6 +88,7 @@ void blind_times_take(struct blind_times *t, const struct record *r);
 void blind_times_release(struct blind_times *t);
 
 /* Writes them to a list that the caller frees. Returns the number. */
-int64_t blind_times_find(struct blind_times *t, struct clock_map *clock, struct blind_time **times);
+uint32_t blind_times_find(struct blind_times *t, struct clock_map *clock,
+                          struct blind_time **times);
 
 #endif

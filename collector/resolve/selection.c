@@ -340,7 +340,8 @@ static int selection_add_span(struct selection *s, enum selection_spans how,
     if (s->span_count == SELECTION_SPANS_MAX)
         return GPUPROF_LIMIT;
     s->span_count++;
-    return ARRAY_PUSH(spans->list, spans->count, (&(struct time_span){begin_ns, end_ns}));
+    ARRAY_PUSH(spans->list, spans->count, (&(struct time_span){begin_ns, end_ns}));
+    return 0;
 }
 
 static int selection_take_range(void *context, const struct slice *slice)

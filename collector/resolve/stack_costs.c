@@ -228,7 +228,6 @@ static int stack_costs_take_work(void *context, const struct slice *slice)
     struct stack_costs *s = context;
     const struct event *e = &slice->event;
     const struct correlated_call *call = &slice->call;
-    int error = 0;
     struct stack_row row = {.process = e->process->index, .function = UINT32_MAX};
     if (slice->is_called && call->stack) {
         row.stack = call->stack;
@@ -239,8 +238,6 @@ static int stack_costs_take_work(void *context, const struct slice *slice)
         if (s->split_work)
             describe_work(&row, e->record);
     }
-    if (error < 0)
-        return error;
     struct stack_cost *cost = cost_of_row(s, &row);
     cost->works++;
     cost->gpu_ns += e->end_ns - e->begin_ns;

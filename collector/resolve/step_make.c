@@ -173,7 +173,7 @@ static bool is_passing(const struct steps *s, uint32_t first)
 
 /* Removes the steps of a process inside its pauses, and marks those that overlap one as partial.
  * `list` is in the order of time. Returns the number of steps that remain. */
-static int64_t take_pauses(const struct survey *survey, struct step *list, uint32_t count)
+static uint32_t take_pauses(const struct survey *survey, struct step *list, uint32_t count)
 {
     struct correlation_gap *gaps;
     uint32_t gap_count = survey_gaps(survey, list->process->index, &gaps), kept = 0;
@@ -190,23 +190,21 @@ static int64_t take_pauses(const struct survey *survey, struct step *list, uint3
 }
 
 /* Marks blind steps. `list` is of one process, in the order of time, like the blind times. */
-static int take_blind(struct process *p, struct step *list, uint32_t count)
+static void take_blind(struct process *p, struct step *list, uint32_t count)
 {
     struct blind_time *times = NULL;
-    int64_t time_count = blind_times_find(&p->blind, &p->clock, &times);
-    for (uint32_t i = 0; time_count > 0 && i < count; i++) {
-        uint32_t at = ARRAY_UP_TO(times, (uint32_t)time_count, end_ns, list[i].begin_ns);
+    uint32_t time_count = blind_times_find(&p->blind, &p->clock, &times);
+    for (uint32_t i = 0; time_count && i < count; i++) {
+        uint32_t at = ARRAY_UP_TO(times, time_count, end_ns, list[i].begin_ns);
         list[i].is_blind = at < time_count && times[at].begin_ns < list[i].end_ns;
     }
     free(times);
-    return time_count < 0 ? (int)time_count : 0;
 }
 
-int steps_make(struct steps *s)
+void steps_make(struct steps *s)
 {
     ARRAY_SORT(s->marks, s->mark_count, compare_marks);
-    int error = 0;
-    for (uint32_t i = 0, next; error == 0 && i < s->mark_count; i = next) {
+    for (uint32_t i = 0, next; i < s->mark_count; i = next) {
         for (next = i; next < s->mark_count && s->marks[next].process == s->marks[i].process;)
             next++;
         uint32_t first = s->count;
@@ -216,12 +214,10 @@ int steps_make(struct steps *s)
             s->count = first;
         if (s->count > first) {
             uint32_t count = s->count - first;
-            int64_t kept = take_pauses(&s->walk->survey, &s->list[first], count);
-            if (kept < 0)
-                return (int)kept;
-            s->count = first + (uint32_t)kept;
-            s->unrecorded += count - (uint32_t)kept;
-            error = take_blind(s->marks[i].process, &s->list[first], (uint32_t)kept);
+            uint32_t kept = take_pauses(&s->walk->survey, &s->list[first], count);
+            s->count = first + kept;
+            s->unrecorded += count - kept;
+            take_blind(s->marks[i].process, &s->list[first], kept);
         }
     }
     for (uint32_t i = 0; i < s->count; i++)
@@ -233,5 +229,4 @@ int steps_make(struct steps *s)
     free(s->marks);
     s->marks = NULL;
     s->mark_count = 0;
-    return error;
 }

@@ -128,8 +128,8 @@ void steps_release(struct steps *s);
 /* The consumer that collects them; its `end` completes the steps. */
 struct consumer steps_consumer(struct steps *s);
 
-/* After the walk: makes steps from marks, frees these. 0 or an error. (step_make.c) */
-int steps_make(struct steps *s);
+/* After the walk: makes steps from marks, frees these. (step_make.c) */
+void steps_make(struct steps *s);
 
 /* After completion: EXIT_OK, or EXIT_USAGE after one line if the requested kind was not found. */
 enum exit_code steps_check(struct steps *s, const char *verb);

@@ -167,11 +167,10 @@ static inline const struct span_node *survey_op(struct survey *s,
     return NULL;
 }
 
-/* When a process recorded nothing, in order. The caller frees *gaps. Returns their number, or
- * GPUPROF_NO_MEMORY. */
+/* When a process recorded nothing, in order. The caller frees *gaps. Returns their number. */
 uint32_t survey_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps);
 
-/* Adds work that `call` launched to all ranges around it, on any stream. Returns 0 or an error. */
+/* Adds work that `call` launched to all ranges around it, on any stream. */
 void survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
                     uint64_t end_ns);
 

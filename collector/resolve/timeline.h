@@ -64,7 +64,7 @@ struct timeline *timeline_create(struct recording *rec, struct losses *losses,
 void timeline_free(struct timeline *t);
 
 /*
- * Returns 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path names
+ * Returns 1 and the next event, 0 at the end, or GPUPROF_IO (timeline_path names
  * the file). Counts damaged blocks, which it skips, and calls of unknown functions.
  */
 int timeline_next(struct timeline *t, struct event *event);

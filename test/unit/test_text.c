@@ -160,7 +160,7 @@ static void test_histogram(void **state)
         uint64_t rows_left = HISTOGRAM_ROWS;
         for (unsigned i = 0; i < 5000; i++) {
             values[i] = random_of(&seed) >> (random_of(&seed) % 64);
-            assert_int_equal(histogram_add(&h, values[i], 1, &rows_left), 0);
+            histogram_add(&h, values[i], 1, &rows_left);
         }
         qsort(values, 5000, sizeof values[0], compare_values);
         double fractions[] = {0.0001, 0.25, 0.5, 0.95, 0.999, 1};
@@ -181,11 +181,11 @@ static void test_histogram_without_room(void **state)
     (void)state;
     struct histogram first = {0}, second = {0};
     uint64_t rows_left = 1;
-    assert_int_equal(histogram_add(&first, 1000, 1, &rows_left), 0);
-    assert_int_equal(histogram_add(&second, 1000, 1, &rows_left), 0); /* its first is made */
+    histogram_add(&first, 1000, 1, &rows_left);
+    histogram_add(&second, 1000, 1, &rows_left); /* its first is made */
     assert_int_equal(rows_left, 0);
     for (unsigned bit = 0; bit < 64; bit++)
-        assert_int_equal(histogram_add(&first, 1ull << bit, 1, &rows_left), 0);
+        histogram_add(&first, 1ull << bit, 1, &rows_left);
     assert_int_equal(first.count, 65);
     unsigned rows = 0;
     for (unsigned i = 0; i < HISTOGRAM_ROWS; i++)
