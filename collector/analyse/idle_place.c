@@ -154,7 +154,7 @@ static const char *idle_place_name_of(const struct walk *w, const struct idle_ro
 }
 
 /* Text for one end of a time between two calls: the call with its line, or else its operator or
- * range. Sets *is_known if there is more than the function. */
+ * range, quoted if it has " and ". Sets *is_known if there is more than the function. */
 static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                       bool has_caller, bool *is_known)
 {
@@ -163,9 +163,11 @@ static char *end_text(const struct walk *w, struct place_lines *lines, const str
     const char *function = line ? call_name(w, &row->place) : NULL;
     const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
     const char *shown = line ? line : idle_place_name_of(w, row, made);
+    const char *quote = !line && strstr(shown, " and ") ? "'" : "";
     *is_known |= line || row->place.kind == IDLE_WORD_NAME;
-    return cleaned(text_printf("%s%s%.*s", function ? function : "", function ? " in " : "",
-                               (int)(caller ? caller - line : (ptrdiff_t)strlen(shown)), shown));
+    return cleaned(text_printf("%s%s%s%.*s%s", function ? function : "", function ? " in " : "",
+                               quote, (int)(caller ? caller - line : (ptrdiff_t)strlen(shown)),
+                               shown, quote));
 }
 
 /* "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)"; NULL if both

@@ -343,7 +343,7 @@ def test_of_ranges_in_ranges_the_innermost_that_took_half(report):
 
 @pytest.mark.parametrize("opens_at, name, place", [
     (0, "step", "step"), (240, "step", "step"), (250, "step", "between cudaLaunchKernel and step"),
-    (250, "here and there", "between cudaLaunchKernel and here and there")])
+    (250, "here and there", "between cudaLaunchKernel and 'here and there'")])
 def test_time_before_a_range_is_not_in_it(opens_at, name, place, report):
     """Of the 490 us before a call its range, which is open still, has at least half, or nothing."""
     s = started()
