@@ -427,7 +427,7 @@ bool idle_wait_at(struct idle *d, uint32_t device, uint64_t place, struct idle_w
 /* ---- of its files ---------------------------------------------------------------------------- */
 
 /* When all communication is known: turns waits for other ranks into idle time with rows, and stores
- * them for idle_waited. (idle_meetings.c) */
+ * them for idle_wait_at. (idle_meetings.c) */
 void idle_waits_charge(struct idle *d);
 
 /* Cuts gaps, in which a device did nothing, into parts of one cause and one place each, by what the
