@@ -80,9 +80,8 @@ struct spool_slot *spool_fetch(struct spool *s, uint64_t block)
     return slot;
 }
 
-int spool_append(struct spool *s, const void *item)
+void spool_append(struct spool *s, const void *item)
 {
     memcpy(spool_at(s, s->count, true), item, s->item_bytes);
     s->count++;
-    return 0;
 }

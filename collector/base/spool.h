@@ -55,7 +55,7 @@ static inline void *spool_at(struct spool *s, uint64_t index, bool change)
     return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
 }
 
-/* Appends a copy of the item. Returns 0. */
-int spool_append(struct spool *s, const void *item);
+/* Appends a copy of the item. */
+void spool_append(struct spool *s, const void *item);
 
 #endif

@@ -147,7 +147,7 @@ static int event_walk_finish(const struct pass *p, const struct process *only)
 }
 
 /* Resets what each walk learns anew, and keeps the facts. */
-static int event_walk_begin(const struct pass *p, const struct process *only)
+static void event_walk_begin(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
     const struct walk_filter *f = w->filter;
@@ -167,7 +167,6 @@ static int event_walk_begin(const struct pass *p, const struct process *only)
     spans_release(&w->spans);
     device_sources_release(&w->sources);
     spans_init(&w->spans, w->rec, only, &w->texts, w->losses, &w->kinds);
-    return 0;
 }
 
 /* Whether no consumer needs GPU work, and the walk neither. */
@@ -224,9 +223,8 @@ static int event_walk_run(struct pass *p, const struct process *only)
     malloc_trim(0); /* an earlier walk's memory must not stay beside that of this one */
     p->processes = only || scope.by_process ? 1 : w->rec->count;
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max, &scope);
-    int more = event_walk_begin(p, only);
-    if (more == 0)
-        more = pass_walk(p);
+    event_walk_begin(p, only);
+    int more = pass_walk(p);
     if (more == 0)
         more = event_walk_finish(p, only);
     int number = errno;
