@@ -48,6 +48,9 @@ static inline uint64_t block_type_bit(unsigned type)
     return UINT64_C(1) << (type < BLOCK_TYPES_OTHER ? type : BLOCK_TYPES_OTHER);
 }
 
+/* In block_types: calls on which later events may depend. No record has type 0. */
+#define BLOCK_STATEFUL UINT64_C(1)
+
 enum block_flag {
     /* Written by a flight recorder, which has dropped earlier blocks on purpose: gaps in the
      * numbers and positions are no loss. */
@@ -55,7 +58,18 @@ enum block_flag {
     /* A dump begins with these: earlier records that later ones need. They are selected from a
      * longer sequence, so the block's positions have no meaning. */
     BLOCK_OF_STATE = 2,
+    /* Its calls launch, copy, fill or wait, outside of captures: after its work is done, nothing
+     * depends on them (api_calls_are_plain). Not set: perhaps some do. */
+    BLOCK_PLAIN_CALLS = 4,
 };
+
+/* The types of its records, with BLOCK_STATEFUL unless it is said that there are no such calls; 0:
+ * not known. */
+static inline uint64_t block_types(const struct block_header *h)
+{
+    bool may_be = h->types & block_type_bit(RECORD_CALL) && !(h->flags & BLOCK_PLAIN_CALLS);
+    return (h->types & ~BLOCK_STATEFUL) | (may_be ? BLOCK_STATEFUL : 0);
+}
 
 /* Writes BLOCK_HEADER_BYTES to `out`. */
 void block_header_write(const struct block_header *h, uint8_t *out);

@@ -155,6 +155,7 @@ static void match_by_number(struct comer *all)
 /* Kernels match by count if all ranks have equally many, or there is no common clock. */
 static void choose_match(struct group *g, struct rank_sequence *const *list, uint32_t count)
 {
+    const struct walk_filter *f = g->idle->walk->filter;
     bool is_numbered = true, has_as_many = true, is_one_clock = true;
     for (uint32_t i = 0; i < count; i++) {
         is_numbered &= list[i]->is_numbered;
@@ -163,7 +164,8 @@ static void choose_match(struct group *g, struct rank_sequence *const *list, uin
             track_of(g->idle, list[i])->process->host == track_of(g->idle, list[0])->process->host;
     }
     g->otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
-    g->by = is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
+    bool may_count = has_as_many && !(f && f->is_near); /* not all kernels were read */
+    g->by = is_numbered ? BY_NUMBER : may_count || !is_one_clock ? BY_COUNT : BY_TIME;
 }
 
 static void translate(struct rank_numbers *n, const uint32_t *list, uint32_t count,

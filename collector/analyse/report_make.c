@@ -262,7 +262,7 @@ static bool report_make_is_wanted(const struct report *r, const struct analysis 
 }
 
 /* Calls after the selection show steps and hangs; calls before it affect operators, libraries and
- * memory in it. */
+ * memory in it. (Those that matter, if only time is selected.) */
 static enum selection_calls calls_of(const struct report_request *request)
 {
     const unsigned past = REPORT_OPS | REPORT_LIBRARIES | REPORT_MEMORY;
@@ -343,11 +343,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
 {
     *r = (struct report){.making.histogram_rows = histogram_rows_max(recording_bytes(rec))};
     report_begin(r, rec, request);
-    /* Matching collectives needs all kernels, and idle time at the edges of a selection needs work
-     * beyond them. */
-    if (request->selection)
-        request->selection->keeps_work =
-            r->idle && (request->selection->filter.is_of_time || r->idle->follows_ranks);
+    if (request->selection && r->idle)
+        selection_keep_work(request->selection);
     bool leaves_calls = request->leaves & REPORT_CALLS || request->only;
     struct consumer calls = {.context = r,
                              .needs = leaves_calls ? 0 : WALK_SPANS,

@@ -300,9 +300,8 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     if (code != EXIT_OK)
         return code;
     bool has_idle = !x->format->is_rows && recording_any(&x->rec, process_expects_gpu);
-    /* As in a report: a collective's other ranks, or the end of a gap, may lie outside the
-     * selection. */
-    x->selection.keeps_work = has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);
+    if (has_idle && options->select.is_given)
+        selection_keep_work(&x->selection);
     x->report.walk.filter = selection_filter(&x->selection, has_idle ? CALLS_OF_ALL : CALLS_UP_TO);
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)

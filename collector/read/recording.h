@@ -35,7 +35,7 @@ struct index_entry {
     uint64_t offset;     /* as in struct block_place */
     uint64_t time;       /* least begin: process ns; shared ns once sorted */
     uint64_t end;        /* largest end, likewise */
-    uint64_t types;      /* union of the blocks' types; 0: a block does not say */
+    uint64_t types;      /* union of block_types; 0: a block does not say */
     uint32_t process;    /* in loading order */
     uint32_t thread;     /* number in the process; INDEX_THREADS: several threads */
     uint32_t next;       /* once sorted: index of the process's next entry, or `count` */

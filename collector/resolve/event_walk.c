@@ -273,8 +273,8 @@ struct surveying {
 static void find_ends(struct surveying *s)
 {
     const struct block_index *index = &s->walk->rec->index;
-    uint64_t ends = 0; /* types of events that count for the end of a process */
-    for (uint8_t type = 0; type < BLOCK_TYPES_OTHER; type++)
+    uint64_t ends = BLOCK_STATEFUL; /* types of events that count for the end of a process */
+    for (uint8_t type = 1; type < BLOCK_TYPES_OTHER; type++)
         ends |= event_is_visible(type) && type != RECORD_OVERHEAD ? block_type_bit(type) : 0;
     for (uint32_t i = 0; i < index->count; i++) {
         const struct index_entry *e = &index->entries[i];

@@ -475,6 +475,7 @@ static enum exit_code find_time(struct selection *s, const char *verb)
 
 static void make_filters(struct selection *s)
 {
+    const struct recording *rec = s->walk->rec;
     const struct select_request *request = s->request;
     const uint32_t work =
         1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN;
@@ -493,6 +494,8 @@ static void make_filters(struct selection *s)
                                      .is_of_time = is_span || has_spans,
                                      .is_span = is_span,
                                      .is_whole = is_span && selection_has_all_kinds(s),
+                                     .is_near = is_span && rec->host_count <= 1 &&
+                                                !recording_any(rec, selection_reads_all_of),
                                      .from_ns = max_of(s->from_ns, s->walk->survey.origin_ns),
                                      .to_ns = s->to_ns};
     if (request->devices.count)
@@ -537,7 +540,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     make_filters(s);
     /* Steps and ranges select work by its call, so earlier calls are not needed. */
     if (code == EXIT_OK && !request->has_steps && !request->range)
-        selection_find_calls(s);
+        selection_find_beside(s);
     return code;
 }
 
@@ -552,7 +555,7 @@ void selection_release(struct selection *s)
     }
     if (s->walk == &s->own)
         walk_release(&s->own);
-    free(s->called);
+    free(s->beside);
     key_map_release(&s->names);
     key_map_release(&s->begun);
     *s = (struct selection){0};

@@ -48,10 +48,16 @@ struct selection_found {
 
 /* Which calls are read in blocks that hold only calls and GPU work. */
 enum selection_calls {
-    CALLS_OF_ALL,  /* to find steps */
+    CALLS_OF_ALL,  /* to find steps, and what a GPU waited for at the edges of the selection */
     CALLS_UP_TO,   /* also those before the selection: they made its work, memory and graphs */
     CALLS_OF_WORK, /* in the selection, and earlier ones that made its work */
     CALLS_OF_ROWS  /* likewise, for tables of rows (rows.h), which use no ranges */
+};
+
+/* Which blocks outside the selection are read. */
+enum selection_beside {
+    BESIDE_CALLS = 1, /* with the last calls of a thread before it, which made its first work */
+    BESIDE_IDLE       /* with the next calls, and the last and the next work: for idle time */
 };
 
 struct selection {
@@ -70,7 +76,7 @@ struct selection {
     struct walk_filter of_steps; /* selection_steps_filter */
     enum selection_calls reads;
     bool keeps_work;    /* all blocks of GPU work are read */
-    bool *called;       /* owned, by index entry: selection_find_calls; NULL: not needed */
+    uint8_t *beside;    /* owned, by index entry: enum selection_beside; NULL: not known */
     uint64_t length_ns; /* length of the recording, from its first event on */
     struct selection_found found;
     struct key_map begun; /* devices and threads that `found` has counted */
@@ -99,14 +105,24 @@ static inline const struct walk_filter *selection_filter(struct selection *s,
                                                          enum selection_calls reads)
 {
     s->reads = reads;
-    s->filter.leaves_calls = reads == CALLS_OF_WORK || reads == CALLS_OF_ROWS;
+    s->filter.leaves_calls = reads != CALLS_OF_ALL || s->filter.is_near;
     return s->filter.context ? &s->filter : NULL;
 }
 
-/* Finds the blocks with each thread's last calls before the selection: a queue of launches is
- * short, so these made its first work. (selection_blocks.c, like the next.) */
+/* For idle time: matching collectives needs all kernels, and the edges of a selection need work
+ * beyond them. If one time is selected, work near it is enough. */
+static inline void selection_keep_work(struct selection *s)
+{
+    s->keeps_work = !s->filter.is_near && (s->filter.is_of_time || s->walk->rec->count > 1);
+}
+
+/* Finds the blocks beside the selection. A queue of launches is short, so the last ones of a thread
+ * hold the calls that made its first work. (selection_blocks.c, like the next.) */
 #define SELECTION_BLOCKS_BEFORE 8
-void selection_find_calls(struct selection *s);
+void selection_find_beside(struct selection *s);
+
+/* The last calls of a process that did not exit normally show why it hung. */
+bool selection_reads_all_of(const struct process *p);
 
 /* Function of its filter. */
 bool selection_wants(void *context, const struct process *p, const struct block_span *b);

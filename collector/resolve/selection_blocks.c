@@ -14,7 +14,11 @@
      block_type_bit(RECORD_MARK) | block_type_bit(RECORD_STEP) | block_type_bit(RECORD_OP_BEGIN) | \
      block_type_bit(RECORD_OP_END) | block_type_bit(RECORD_LIBRARY_BEGIN) |                        \
      block_type_bit(RECORD_LIBRARY_END) | block_type_bit(RECORD_MEMORY) |                          \
-     block_type_bit(RECORD_TENSOR) | block_type_bit(RECORD_CONTENT) |                              \
+     block_type_bit(RECORD_TENSOR))
+
+/* Records of one moment, which matter near it. */
+#define NEAR_TYPES                                                                                 \
+    (CALL_TYPES | BLOCK_STATEFUL | WORK_TYPES | block_type_bit(RECORD_CONTENT) |                   \
      block_type_bit(RECORD_SILENCE))
 
 /* Clock noise can place work this long before its call. */
@@ -35,8 +39,7 @@ static bool is_beside(const struct time_spans *spans, const struct block_span *b
             b->begin_ns >= selection_blocks_later(spans->list[spans->count - 1].end_ns));
 }
 
-/* The last calls of a process that did not exit normally show why it hung. */
-static bool reads_all_of(const struct process *p)
+bool selection_reads_all_of(const struct process *p)
 {
     return p->live.count || p->end_reason != END_EXIT;
 }
@@ -44,18 +47,22 @@ static bool reads_all_of(const struct process *p)
 /* Other records are read at any time: few blocks have them, and they explain others. */
 static bool is_passed(const struct selection *s, uint64_t types)
 {
-    uint64_t passed = CALL_TYPES | WORK_TYPES | (s->reads == CALLS_OF_ROWS ? AROUND_TYPES : 0);
+    uint64_t passed = NEAR_TYPES | (s->reads == CALLS_OF_ROWS ? AROUND_TYPES : 0);
     return types && !(types & ~passed);
 }
 
 bool selection_wants(void *context, const struct process *p, const struct block_span *b)
 {
     const struct selection *s = context;
-    bool has_calls = b->types & CALL_TYPES, has_work = b->types & WORK_TYPES, matters;
-    if (!is_passed(s, b->types) || reads_all_of(p) || (has_calls && s->reads == CALLS_OF_ALL) ||
-        (has_work && s->keeps_work))
+    bool has_calls = b->types & CALL_TYPES, has_work = b->types & WORK_TYPES;
+    bool is_stateful = has_calls && (b->types & BLOCK_STATEFUL || !s->filter.is_span);
+    unsigned beside = s->beside ? s->beside[b->entry] : 0;
+    if (!is_passed(s, b->types) || selection_reads_all_of(p) ||
+        (has_calls && s->reads == CALLS_OF_ALL && (is_stateful || !s->filter.is_near)) ||
+        (has_work && s->keeps_work) || beside & BESIDE_CALLS ||
+        (beside && s->reads == CALLS_OF_ALL))
         return true;
-    matters = has_calls && (s->reads == CALLS_UP_TO || (s->called && s->called[b->entry]));
+    bool matters = is_stateful && s->reads == CALLS_UP_TO;
     bool is_wanted = b->begin_ns < (has_calls ? selection_blocks_later(s->to_ns) : s->to_ns) &&
                      (matters || b->end_ns >= s->from_ns);
     for (unsigned i = 0; is_wanted && i < SELECTION_SPANS; i++)
@@ -63,27 +70,52 @@ bool selection_wants(void *context, const struct process *p, const struct block_
     return is_wanted;
 }
 
-/* Whether the entry may hold calls of a thread before the selection. */
-static bool is_before(const struct selection *s, const struct process *p,
-                      const struct index_entry *entry)
+/* Of a thread, or of a process in entries of several threads: how many entries before the selection
+ * were found, and the index + 1 of the first one after it. */
+struct neighbours {
+    uint32_t calls, work, next;
+};
+
+/* Counts one more, if there is room. */
+static bool is_one_of(uint32_t *count, uint32_t most)
 {
-    return (!entry->types || entry->types & CALL_TYPES) &&
-           entry->time < s->filter.bounds(s->filter.context, p).begin_ns;
+    bool is_it = *count < most;
+    *count += is_it;
+    return is_it;
 }
 
-void selection_find_calls(struct selection *s)
+/* Takes the last entry so far. Returns why it is read, if that is known. */
+static uint8_t find_beside(const struct selection *s, struct neighbours *all, uint32_t at)
 {
     const struct recording *rec = s->walk->rec;
-    uint8_t *seen = memory_new(rec->thread_count + 1u, sizeof *seen);
-    s->called = memory_new(rec->index.count + 1u, sizeof *s->called);
-    for (uint32_t i = rec->index.count; i-- > 0;) {
-        const struct index_entry *entry = &rec->index.entries[i];
-        struct process *p = rec->loaded[entry->process];
-        const struct thread *thread =
-            entry->thread == INDEX_THREADS ? NULL : thread_find(&p->threads, entry->thread);
-        uint8_t *count = &seen[thread ? thread->index : rec->thread_count];
-        s->called[i] = is_before(s, p, entry) && (!thread || *count < SELECTION_BLOCKS_BEFORE);
-        *count += s->called[i] && thread;
-    }
-    free(seen);
+    const struct index_entry *entry = &rec->index.entries[at];
+    struct process *p = rec->loaded[entry->process];
+    const struct time_span bounds = s->filter.bounds(s->filter.context, p);
+    const struct thread *thread =
+        entry->thread == INDEX_THREADS ? NULL : thread_find(&p->threads, entry->thread);
+    struct neighbours *n = &all[thread ? thread->index : rec->thread_count + p->index];
+    uint32_t threads = thread ? 1 : p->thread_count;
+    uint64_t types = entry->types ? entry->types : UINT64_MAX;
+    bool has_calls = types & CALL_TYPES, has_work = types & WORK_TYPES;
+    if (entry->time >= bounds.end_ns && (has_calls || has_work))
+        n->next = at + 1;
+    if (entry->time >= bounds.begin_ns)
+        return 0;
+    has_calls = has_calls && is_one_of(&n->calls, threads * SELECTION_BLOCKS_BEFORE);
+    has_work = has_work && is_one_of(&n->work, threads);
+    return has_calls ? BESIDE_CALLS : has_work ? BESIDE_IDLE : 0;
+}
+
+void selection_find_beside(struct selection *s)
+{
+    const struct recording *rec = s->walk->rec;
+    uint32_t count = rec->thread_count + rec->count;
+    struct neighbours *all = memory_new(count + 1u, sizeof *all);
+    s->beside = memory_new(rec->index.count + 1u, sizeof *s->beside);
+    for (uint32_t i = rec->index.count; i-- > 0;)
+        s->beside[i] = find_beside(s, all, i);
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].next)
+            s->beside[all[i].next - 1] = BESIDE_IDLE;
+    free(all);
 }

@@ -50,6 +50,7 @@ struct walk_filter {
     bool is_of_time; /* it limits the time */
     bool is_span;    /* to one span, from from_ns to to_ns */
     bool is_whole;   /* likewise, with everything on selected devices in that span */
+    bool is_near;    /* likewise; plain calls and work far from that span are not read */
     uint64_t from_ns;
     uint64_t to_ns;
     bool leaves_calls; /* calls of work outside the span are not read */

@@ -317,7 +317,7 @@ static void add_wanted(struct timeline *t, struct process *p, uint64_t offset,
     struct clock_place clock = {0};
     uint64_t begin_ns = clock_map_look(&p->clock, &clock, h->min_ns);
     uint64_t end_ns = clock_map_look(&p->clock, &clock, h->max_ns);
-    const struct block_span span = {begin_ns, end_ns, h->types, t->entry};
+    const struct block_span span = {begin_ns, end_ns, block_types(h), t->entry};
     if (timeline_is_wanted(t, p, &span))
         add_closed(t, p, offset, begin_ns);
 }

@@ -36,7 +36,7 @@ struct timeline;
 /* A block, or all blocks of an entry of the index. */
 struct block_span {
     uint64_t begin_ns, end_ns;
-    uint64_t types; /* as struct block_header */
+    uint64_t types; /* block_types */
     uint32_t entry; /* index of the entry */
 };
 

@@ -113,6 +113,18 @@ enum api_domain api_domain_of(const char *symbol)
     return best;
 }
 
+bool api_calls_are_plain(const struct block_encoder *e)
+{
+    const unsigned plain = 1u << API_LAUNCH | 1u << API_COPY | 1u << API_SYNC;
+    bool are_plain = !(e->any_word0 >> 8 & RECORD_CAPTURED);
+    for (uint32_t i = 0; i < e->shape_count && are_plain; i++) {
+        uint32_t type = e->shape_keys[i] >> 24, code = e->shape_keys[i] & UINT16_MAX;
+        are_plain = type != RECORD_CALL ||
+                    (code < API_FUNCTION_COUNT && plain >> api_functions[code].class & 1);
+    }
+    return are_plain;
+}
+
 bool api_has_failed(unsigned domain, int result)
 {
     static const int pending[API_DOMAIN_COUNT] = {

@@ -13,6 +13,7 @@
 
 #include "api/cost.h"
 #include "argument_kind.h"
+#include "block.h"
 
 #define API_ARGS_MAX     10 /* of a CALL record */
 #define LIBRARY_ARGS_MAX 14 /* of a call of an enclosing library */
@@ -184,6 +185,9 @@ const char *api_class_name(unsigned class);   /* "launch", "alloc", ... */
 
 /* Returns the library of a symbol by its prefix; API_DOMAIN_COUNT: none. */
 enum api_domain api_domain_of(const char *symbol);
+
+/* Returns whether the calls in the encoder, made by this version, allow BLOCK_PLAIN_CALLS. */
+bool api_calls_are_plain(const struct block_encoder *e);
 
 /* Returns whether the result means that the call failed. "Not ready yet" is not a failure. */
 bool api_has_failed(unsigned domain, int result);

@@ -254,7 +254,7 @@ static bool store_block(struct sealer *s, struct block_header *h)
     size_t bytes = compress_frame(s->payload, h->payload_bytes, frame,
                                   s->block_bytes_max - BLOCK_HEADER_BYTES);
     h->sequence = s->sequence;
-    h->flags = sink->flags;
+    h->flags = sink->flags | (api_calls_are_plain(e) ? (uint32_t)BLOCK_PLAIN_CALLS : 0);
     h->stored_bytes = (uint32_t)bytes;
     h->stored_crc = crc32c(0, frame, bytes);
     block_header_write(h, s->block);

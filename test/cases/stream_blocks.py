@@ -75,7 +75,7 @@ def read_block(data, at):
     need(1 <= count <= RECORDS_MAX, f"block at {at}: {count} records")
     need(payload <= PAYLOAD_MAX and stored <= STORED_MAX, f"block at {at}: lengths")
     need(begin <= last and (before < after or flags & OF_STATE), f"block at {at}: order")
-    need(flags <= 3, f"block at {at}: reserved")
+    need(flags <= 7, f"block at {at}: reserved")
     if end + stored > len(data):
         return None
     return Block(thread, count, sequence, begin, last, before, after, payload, stored, crc, end,

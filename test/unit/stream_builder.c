@@ -82,6 +82,7 @@ void builder_flush(struct stream_builder *b)
     struct block_header h = {.thread = b->thread, .sequence = b->sequence++};
     size_t capacity = block_encode_bytes_max(b->encoder);
     uint8_t *payload = need(malloc(capacity));
+    h.flags = api_calls_are_plain(b->encoder) ? BLOCK_PLAIN_CALLS : 0;
     if (block_encode(b->encoder, &b->header.scale, payload, capacity, &h) < 0)
         abort();
     size_t bound = ZSTD_compressBound(h.payload_bytes);
