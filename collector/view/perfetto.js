@@ -5,62 +5,46 @@
 const PERFETTO = 'https://ui.perfetto.dev';
 const PING_MS = 200;
 const WAIT_MS = 30000;
-const button = document.getElementById('open');
+const byId = (id) => document.getElementById(id);
+const say = (text) => { byId('state').textContent = text; };
 
-function say(text) {
-  document.getElementById('state').textContent = text;
-}
-
-function offer(text) {
-  say(text);
-  button.hidden = false;
-}
-
-function hand(trace) {
-  const theirs = window.open(PERFETTO);
-  if (!theirs) {
-    offer('The browser blocked the new window.');
-    return;
-  }
-  button.hidden = true;
-  say('Loading Perfetto.');
+function hand(theirs, buffer) {
+  const title = document.querySelector('h1').textContent;
   // Uses the clock, since browsers call the timers of a hidden page only once a second.
   const begin = Date.now();
   const timer = setInterval(() => {
-    if (theirs.closed || Date.now() - begin > WAIT_MS) {
-      stop();
-      offer('Perfetto did not answer. If ui.perfetto.dev cannot be reached from here, download ' +
-            'the trace and open it in another viewer.');
-      return;
-    }
-    theirs.postMessage('PING', PERFETTO);
+    if (theirs.closed || Date.now() - begin > WAIT_MS)
+      stop('Perfetto did not answer. If ui.perfetto.dev cannot be reached from here, download ' +
+           'the trace and open it in another viewer.');
+    else
+      theirs.postMessage('PING', PERFETTO);
   }, PING_MS);
   function hear(event) {
-    if (event.source !== theirs || event.origin !== PERFETTO || event.data !== 'PONG') {
-      return;
-    }
-    stop();
-    const title = document.title;
-    const fileName = 'gpuprof-trace.json';
-    theirs.postMessage({perfetto: {buffer: trace, title, fileName}}, PERFETTO);
-    offer('Perfetto has the trace.');
+    if (event.source !== theirs || event.origin !== PERFETTO || event.data !== 'PONG') return;
+    theirs.postMessage({perfetto: {buffer, title, fileName: 'gpuprof-trace.json'}}, PERFETTO);
+    stop('Perfetto has the trace.');
   }
-  function stop() {
+  function stop(text) {
     clearInterval(timer);
-    window.removeEventListener('message', hear);
+    removeEventListener('message', hear);
+    say(text);
   }
-  window.addEventListener('message', hear);
+  addEventListener('message', hear);
 }
 
 async function start() {
-  const answer = await fetch('trace.json');
-  if (!answer.ok) {
-    throw new Error(`status ${answer.status}`);
+  // At once: browsers block a window that is opened long after the click.
+  const theirs = window.open(PERFETTO);
+  say(theirs ? 'Loading the trace and Perfetto.' : 'The browser blocked the new window.');
+  if (!theirs) return;
+  try {
+    const answer = await fetch('trace.json');
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    hand(theirs, await answer.arrayBuffer());
+  } catch (error) {
+    say(`The trace cannot be read (${error.message}). Is gpuprof view still running?`);
   }
-  const trace = await answer.arrayBuffer();
-  button.addEventListener('click', () => hand(trace));
-  hand(trace);
 }
 
-start().catch((error) => say('The trace cannot be read (' + error.message +
-                             '). Is gpuprof view still running?'));
+byId('open').addEventListener('click', start);
+if (location.hash === '#perfetto') start();

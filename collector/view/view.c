@@ -314,7 +314,6 @@ static int serve_until(struct server *s, int stop_fd, int hangup_fd)
     extern const char symbol[]
 
 EMBED(view_index, "index.html");
-EMBED(view_perfetto, "perfetto.html");
 EMBED(view_script, "perfetto.js");
 EMBED(view_style, "view.css");
 
@@ -431,8 +430,6 @@ static enum exit_code serve_all(const struct options *options, int page, int tra
     char *name = xml_string(options->paths[0]);
     struct resource resources[] = {
         {"", "text/html; charset=utf-8", OWN_POLICY, NULL, view_fill(view_index, name)},
-        {"perfetto.html", "text/html; charset=utf-8", OWN_POLICY, NULL,
-         view_fill(view_perfetto, name)},
         {"perfetto.js", "text/javascript; charset=utf-8", OWN_POLICY, NULL,
          view_fill(view_script, "")},
         {"view.css", "text/css; charset=utf-8", OWN_POLICY, NULL, view_fill(view_style, "")},

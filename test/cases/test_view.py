@@ -81,7 +81,7 @@ def test_serves(view, data, run_collector):
     with view(data) as server:
         for method in ("GET", "HEAD"):
             for name, kind, expected in (
-                    ("", "text/html", b"perfetto.html"), ("perfetto.html", "text/html", b"script"),
+                    ("", "text/html", b"perfetto.js"),
                     ("perfetto.js", "text/javascript", b"PONG"), ("view.css", "text/css", b"main"),
                     ("page.html", "text/html", b"<script>"),
                     ("trace.json", "application/json", trace.encode())):
@@ -112,10 +112,9 @@ def test_serves(view, data, run_collector):
 def test_names_are_text(view, make_gpu):
     folder = make_gpu("train", 1, 1, name="<script>alert('&\")")
     with view(folder) as server:
-        for page in ("", "perfetto.html"):
-            _, body = server.get(f"/{server.secret}/{page}")
-            assert b"<script>alert" not in body
-            assert b"&lt;script&gt;alert(&#39;&amp;&quot;)" in body
+        _, body = server.get(f"/{server.secret}/")
+        assert b"<script>alert" not in body
+        assert b"&lt;script&gt;alert(&#39;&amp;&quot;)" in body
 
 
 def requests(server):

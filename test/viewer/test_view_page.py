@@ -78,7 +78,7 @@ def test_the_trace_gets_to_perfetto(collector, run_collector, make_gpu, perfetto
     trace = run_collector("merge", "-o", "-", folder).stdout.encode()
     got, options = perfetto
     with viewing(collector, folder) as address:
-        with trace_viewer.keep_chromium(f"{address}perfetto.html", *options):
+        with trace_viewer.keep_chromium(f"{address}#perfetto", *options):
             deadline = time.monotonic() + 100
             while not got and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -90,14 +90,14 @@ def test_the_trace_gets_to_perfetto(collector, run_collector, make_gpu, perfetto
 
 def test_without_a_network(collector, make_gpu):
     with viewing(collector, make_gpu("train", 1, 1)) as address:
-        page = look(f"{address}perfetto.html", "--disable-popup-blocking",
+        page = look(f"{address}#perfetto", "--disable-popup-blocking",
                     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", budget_ms=90000)
     assert "Perfetto did not answer." in page and 'href="trace.json"' in page
 
 
 def test_a_window_that_the_browser_does_not_open(collector, make_gpu):
     with viewing(collector, make_gpu("train", 1, 1)) as address:
-        page = look(f"{address}perfetto.html")
+        page = look(f"{address}#perfetto")
     assert "The browser blocked the new window." in page
     assert re.search(r'<button type="button" id="open">', page)
 
