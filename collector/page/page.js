@@ -438,13 +438,13 @@ const drawAbsent = (absent) => el("details", {id: "absent"},
 /* Marks the first visible section in the list of sections. */
 function follow(links) {
   const seen = new Map();
-  /* The margin is what bars hide in a narrow window. */
+  /* The margin is what the head hides. */
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) seen.set(entry.target.id, entry.isIntersecting);
     const first = data.sections.find(([id]) => seen.get(id));
     if (!first) return;
     for (const [id, link] of links) link.ariaCurrent = id === first[0] ? "true" : null;
-  }, {rootMargin: "-95px 0px -55% 0px"});
+  }, {rootMargin: "-49px 0px -55% 0px"});
   for (const id of links.keys()) watcher.observe(document.getElementById(id));
 }
 
