@@ -53,21 +53,17 @@ static bool is_wide(const struct shown_tree *t, uint32_t n, uint64_t narrowest)
     return false;
 }
 
-/* Chooses the nodes to show. A child is never wider than its parent, so they form a tree. */
+/* Chooses the nodes to show. A child is never wider than its parent, so they form a tree. Few nodes
+ * have half of a weight. */
 static void page_flame_choose(struct shown_tree *t)
 {
     uint64_t narrowest = NARROWEST;
     do {
         t->count = 0;
         for (uint32_t n = 1; n <= t->tree->count; n++)
-            t->count += is_wide(t, n, narrowest);
-        narrowest = t->count > PAGE_NODES_MAX ? narrowest / 2 : narrowest;
+            t->numbers[n] = is_wide(t, n, narrowest) ? ++t->count : 0;
+        narrowest /= 2;
     } while (t->count > PAGE_NODES_MAX && narrowest > 1);
-    t->count = 0;
-    for (uint32_t n = 1; n <= t->tree->count; n++)
-        if (t->count < PAGE_NODES_MAX && is_wide(t, n, narrowest) &&
-            (!t->tree->nodes[n - 1].parent || t->numbers[t->tree->nodes[n - 1].parent]))
-            t->numbers[n] = ++t->count;
     for (uint32_t n = t->tree->count; n > 0; n--) {
         struct weights *parent = &t->weights[t->tree->nodes[n - 1].parent];
         for (unsigned i = 0; !t->numbers[n] && i < PAGE_WEIGHTS; i++)
