@@ -18,19 +18,12 @@
 #define TITLE_BYTES 1024
 #define LOST_BYTES  2048
 
-/* Field numbers from profile.proto. */
+/* Field numbers from profile.proto; put_fields writes messages whose fields count from 1 on. */
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION };
 enum { PROFILE_FUNCTION = 5, PROFILE_TEXT, PROFILE_TIME = 9, PROFILE_DURATION };
 enum { PROFILE_COMMENT = 13, PROFILE_DEFAULT_TYPE };
-enum { TYPE_NAME = 1, TYPE_UNIT };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
-enum { LABEL_KEY = 1, LABEL_TEXT };
-/* Tells pprof that functions, files, lines and inlined frames need no lookup. */
-enum { MAPPING_ID = 1, MAPPING_FILE = 5, MAPPING_BUILD_ID, MAPPING_HAS_FUNCTIONS };
-enum { MAPPING_HAS_INLINED = 10 };
 enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
-enum { LINE_FUNCTION = 1, LINE_NUMBER };
-enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
 
 static const struct {
     const char *name, *unit;
@@ -59,6 +52,16 @@ static void flush(struct pprof *p)
     p->packet.used = 0;
 }
 
+/* Writes a message of the values of its fields 1 to `count`. */
+static void put_fields(struct packet *packet, unsigned message, const uint64_t *values,
+                       unsigned count)
+{
+    size_t opened = packet_open(packet, message);
+    for (unsigned i = 0; i < count; i++)
+        packet_number(packet, i + 1, values[i]);
+    packet_close(packet, opened);
+}
+
 /* Returns a text's index in the string table; 0, the empty text, if there is no room. */
 static uint64_t text_id(struct pprof *p, const char *text)
 {
@@ -78,22 +81,15 @@ static uint64_t mapping_id_of(struct pprof *p, const struct kernel_name *module)
     const struct kernel_name *build_id = NULL;
     struct key key = {(uintptr_t)module, 0, 0};
     uint64_t id = key_map_get(&p->mapping_ids, key);
-    if (id)
+    if (id || key_map_set(&p->mapping_ids, key, p->mapping_ids.count + 1u) < 0)
         return id;
-    id = p->mapping_ids.count + 1u;
-    if (p->mapping_ids.count == KEY_MAP_MAX)
-        return 0;
-    (void)key_map_set(&p->mapping_ids, key, id);
+    id = p->mapping_ids.count;
     for (uint32_t i = 0; i < table->module_count && !build_id; i++)
         build_id = table->modules[i].path == module ? table->modules[i].build_id : NULL;
-    uint64_t file = text_id(p, module->raw), build = build_id ? text_id(p, build_id->raw) : 0;
-    size_t opened = packet_open(&p->packet, PROFILE_MAPPING);
-    packet_number(&p->packet, MAPPING_ID, id);
-    packet_number(&p->packet, MAPPING_FILE, file);
-    packet_number(&p->packet, MAPPING_BUILD_ID, build);
-    for (unsigned field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINED; field++)
-        packet_number(&p->packet, field, true);
-    packet_close(&p->packet, opened);
+    /* No addresses; functions, files, lines and inlined frames need no lookup. */
+    const uint64_t fields[] = {
+        id, 0, 0, 0, text_id(p, module->raw), build_id ? text_id(p, build_id->raw) : 0, 1, 1, 1, 1};
+    put_fields(&p->packet, PROFILE_MAPPING, fields, 10);
     return id;
 }
 
@@ -108,15 +104,10 @@ static void put_function(struct pprof *p, uint32_t number, const struct shown_fr
     bool is_named = has_own_name(f);
     /* pprof demangles system names, and makes "" of "<module>". */
     bool is_mangled = is_named && strcmp(f->name->raw, f->name->shown) != 0;
-    uint64_t name = text_id(p, is_named ? f->name->shown : f->label);
-    uint64_t file = f->file ? text_id(p, f->file->raw) : 0;
-    uint64_t system_name = is_mangled ? text_id(p, f->name->raw) : 0;
-    size_t opened = packet_open(&p->packet, PROFILE_FUNCTION);
-    packet_number(&p->packet, FUNCTION_ID, number);
-    packet_number(&p->packet, FUNCTION_NAME, name);
-    packet_number(&p->packet, FUNCTION_SYSTEM_NAME, system_name);
-    packet_number(&p->packet, FUNCTION_FILE, file);
-    packet_close(&p->packet, opened);
+    const uint64_t id_name_system_name_file[] = {
+        number, text_id(p, is_named ? f->name->shown : f->label),
+        is_mangled ? text_id(p, f->name->raw) : 0, f->file ? text_id(p, f->file->raw) : 0};
+    put_fields(&p->packet, PROFILE_FUNCTION, id_name_system_name_file, 4);
 }
 
 static const char *label_key(const struct shown_frame *f)
@@ -137,10 +128,8 @@ static void put_location(struct pprof *p, uint32_t number)
     packet_number(&p->packet, LOCATION_ID, number);
     packet_number(&p->packet, LOCATION_MAPPING, mapping);
     packet_number(&p->packet, LOCATION_ADDRESS, is_line ? 0 : f->line);
-    size_t line = packet_open(&p->packet, LOCATION_LINE);
-    packet_number(&p->packet, LINE_FUNCTION, number);
-    packet_number(&p->packet, LINE_NUMBER, is_line ? f->line : 0);
-    packet_close(&p->packet, line);
+    const uint64_t function_line[] = {number, is_line ? f->line : 0};
+    put_fields(&p->packet, LOCATION_LINE, function_line, 2);
     packet_close(&p->packet, opened);
 }
 
@@ -158,10 +147,8 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
             packet_number(sample, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
             continue;
         }
-        size_t label = packet_open(sample, SAMPLE_LABEL);
-        packet_number(sample, LABEL_KEY, text_id(p, label_key(f)));
-        packet_number(sample, LABEL_TEXT, text_id(p, f->label));
-        packet_close(sample, label);
+        const uint64_t key_text[] = {text_id(p, label_key(f)), text_id(p, f->label)};
+        put_fields(sample, SAMPLE_LABEL, key_text, 2);
     }
     packet_bytes(&p->packet, PROFILE_SAMPLE, sample->bytes, sample->used);
     sample->used = 0;
@@ -176,11 +163,8 @@ static void put_head(struct pprof *p)
     char title[TITLE_BYTES], lost[LOST_BYTES], text[TITLE_BYTES + LOST_BYTES + 16];
     text_id(p, "");
     for (size_t i = 0; i < p->type_count; i++) {
-        uint64_t name = text_id(p, types[i].name), unit = text_id(p, types[i].unit);
-        size_t opened = packet_open(&p->packet, PROFILE_SAMPLE_TYPE);
-        packet_number(&p->packet, TYPE_NAME, name);
-        packet_number(&p->packet, TYPE_UNIT, unit);
-        packet_close(&p->packet, opened);
+        const uint64_t name_unit[] = {text_id(p, types[i].name), text_id(p, types[i].unit)};
+        put_fields(&p->packet, PROFILE_SAMPLE_TYPE, name_unit, 2);
     }
     packet_number(&p->packet, PROFILE_DEFAULT_TYPE, text_id(p, types[TYPE_DEFAULT].name));
     for (uint32_t i = 0; i < rec->count; i++) {
