@@ -231,10 +231,11 @@ static bool comparison_look(const struct comparison *c, enum run_metric m, struc
     return false;
 }
 
-/* Makes the values shares of the old side's median step, or of its median, and measures the
- * shift. */
-static void comparison_measure(const struct comparison *c, enum run_metric m, struct rank_groups *g,
-                               uint32_t gating, struct metric_change *change)
+/* Makes the values shares of the old side's median step, or of its median, measures the shift, and
+ * judges it. With tied values the test may find a shift that the wider interval does not: both must
+ * show it. */
+static void comparison_judge(const struct comparison *c, enum run_metric m, struct rank_groups *g,
+                             double alpha, struct metric_change *change)
 {
     double unit = change->medians[change->medians[1] > 0];
     double step = c->metrics[RUN_STEP_TIME].medians[1];
@@ -243,57 +244,19 @@ static void comparison_measure(const struct comparison *c, enum run_metric m, st
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < g->counts[side]; i++)
             g->lists[side][i] /= unit > 0 ? unit : 1;
-    rank_compare(change, g, COMPARISON_ALPHA / (run_metric_infos[m].gates ? gating : 1),
-                 c->threshold);
-}
-
-/* ---- all metrics ----------------------------------------------------------------------------- */
-
-static int smaller_p_first(const void *left, const void *right, void *context)
-{
-    const enum run_metric *a = left, *b = right;
-    const struct metric_change *metrics = context;
-    return ORDER(metrics[*a].p, metrics[*b].p) ?: (int)*a - (int)*b;
-}
-
-/* With tied values the test may find a shift that the wider interval does not: both must show
- * it. */
-static void comparison_judge(const struct comparison *c, struct metric_change *change,
-                             bool is_shown, bool is_shown_better)
-{
-    bool is_larger = is_shown && change->shift > c->threshold;
+    rank_compare(change, g, alpha, c->threshold);
+    bool is_larger = change->p <= alpha && change->shift > c->threshold;
     if (c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN) {
         change->why = "few runs";
         change->smallest = INFINITY;
     } else if (is_larger && change->low > 0) {
         change->verdict = VERDICT_WORSE;
-    } else if (is_shown_better && change->shift < -c->threshold && change->high < 0) {
+    } else if (change->p_better <= alpha && change->shift < -c->threshold && change->high < 0) {
         change->verdict = VERDICT_BETTER;
     } else if (change->smallest <= c->gate && !is_larger) {
         change->verdict = VERDICT_SAME;
     } else {
         change->why = isinf(change->smallest) ? "few runs" : "too much noise";
-    }
-}
-
-/* Applies Holm's method: the smallest p must not exceed alpha / count, the next one alpha / (count
- * - 1), and so on until one fails. Metrics that do not gate are judged alone. */
-static void judge_all(struct comparison *c, enum run_metric *list, uint32_t count, uint32_t gating)
-{
-    uint32_t left = gating;
-    bool holds = true;
-    if (count)
-        qsort_r(list, count, sizeof *list, smaller_p_first, c->metrics);
-    for (uint32_t i = 0; i < count; i++) {
-        struct metric_change *change = &c->metrics[list[i]];
-        bool gates = run_metric_infos[list[i]].gates;
-        bool is_shown = change->p <= COMPARISON_ALPHA / (gates ? left : 1) && (holds || !gates);
-        comparison_judge(c, change, is_shown,
-                         change->p_better <= COMPARISON_ALPHA / (gates ? gating : 1));
-        if (gates) {
-            holds = is_shown;
-            left--;
-        }
     }
 }
 
@@ -317,7 +280,7 @@ static const char *first_with(const struct run_set *s, enum run_fact fact, const
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->runs[i].facts[fact]) {
-            *name = s->names[i];
+            *name = s->runs[i].name;
             return s->runs[i].facts[fact];
         }
     return NULL;
@@ -327,7 +290,7 @@ static const char *first_with(const struct run_set *s, enum run_fact fact, const
 static void compare_fact(struct comparison *c, enum run_fact fact)
 {
     const struct run_fact_info *info = &run_fact_infos[fact];
-    const char *name = c->sides[1]->names[0], *first = c->sides[1]->runs[0].facts[fact];
+    const char *name = c->sides[1]->runs[0].name, *first = c->sides[1]->runs[0].facts[fact];
     for (unsigned side = 2; info->matters == FACT_IF_KNOWN && !first && side-- > 0;)
         first = first_with(c->sides[side], fact, &name);
     for (unsigned side = 0; side < 2; side++)
@@ -338,8 +301,8 @@ static void compare_fact(struct comparison *c, enum run_fact fact)
             if (is_same)
                 continue;
             comparison_say(&c->reasons, "%s: %.150s (%.80s), %.150s (%.80s)", info->text,
-                           other ? other : "none", c->sides[side]->names[i], first ? first : "none",
-                           name);
+                           other ? other : "none", c->sides[side]->runs[i].name,
+                           first ? first : "none", name);
             return;
         }
 }
@@ -463,19 +426,19 @@ void comparison_make(struct comparison *c, const struct run_set *runs,
                      const struct run_set *against, double gate, bool insists)
 {
     struct rank_groups groups[RUN_METRICS];
-    enum run_metric ranked[RUN_METRICS];
-    uint32_t count = 0, gating = 0;
+    bool is_ranked[RUN_METRICS];
+    unsigned gating = 0;
     *c = (struct comparison){
         .sides = {runs, against}, .gate = gate, .threshold = gate / 2, .insists = insists};
     for (enum run_metric m = 0; m < RUN_METRICS; m++) {
-        if (!comparison_look(c, m, &groups[m], &c->metrics[m]))
-            continue;
-        ranked[count++] = m;
-        gating += run_metric_infos[m].gates;
+        is_ranked[m] = comparison_look(c, m, &groups[m], &c->metrics[m]);
+        gating += is_ranked[m] && run_metric_infos[m].gates;
     }
-    for (uint32_t i = 0; i < count; i++)
-        comparison_measure(c, ranked[i], &groups[ranked[i]], gating, &c->metrics[ranked[i]]);
-    judge_all(c, ranked, count, gating);
+    for (enum run_metric m = 0; m < RUN_METRICS; m++)
+        if (is_ranked[m])
+            comparison_judge(c, m, &groups[m],
+                             COMPARISON_ALPHA / (run_metric_infos[m].gates ? gating : 1),
+                             &c->metrics[m]);
     for (enum run_metric m = 0; m < RUN_METRICS; m++)
         c->metrics[m].gates = run_metric_infos[m].gates && !is_outweighed(c, m);
     comparability_find(c);

@@ -12,9 +12,10 @@
 #include "diff/run_summary.h"
 
 /*
- * The highest chance that equal runs fail. Usually three metrics have noise and gate. Four runs a
- * side can then show a regression of one (1/70 <= 0.045/3), five with one pair the wrong way round
- * (2/252). Two such pairs (4/252) would need 0.048 or more, which fails twice as often.
+ * The highest chance that equal runs fail: each metric that has noise and gates gets an equal share
+ * (Bonferroni). Usually these are three. Four runs a side can then show a regression (1/70 <=
+ * 0.045/3), five with one pair the wrong way round (2/252). Two such pairs (4/252) would need 0.048
+ * or more, which fails twice as often.
  */
 #define COMPARISON_ALPHA      0.045
 #define COMPARISON_RUNS_MIN   4 /* a side; three against three prove nothing (p >= 0.05) */
@@ -112,10 +113,10 @@ enum match_which { MATCH_BASE, MATCH_OTHER, MATCH_SIDES };
 
 struct match_row {
     enum match_kind kind;
-    const char *by;       /* for MATCH_SAME: "exact" or "template" */
-    enum run_place where; /* for RENAMED to REPLACED: what agrees */
-    const char *place;    /* a view; NULL: no place agrees */
-    double added_ns;      /* to a step */
+    const char *by;      /* for MATCH_SAME: "exact" or "template" */
+    enum run_text where; /* for RENAMED to REPLACED: what agrees */
+    const char *place;   /* a view; NULL: no place agrees */
+    double added_ns;     /* to a step */
     struct {
         const char *name;    /* a view: the longest-running name, as shown; NULL: none */
         uint32_t names;      /* number of different names */
@@ -126,7 +127,7 @@ struct match_row {
 };
 
 struct kernel_match {
-    const struct run_summary *sides[MATCH_SIDES]; /* views */
+    const struct run_kernels *sides[MATCH_SIDES]; /* views */
     struct match_row *rows; /* owned; those that change a step's time most come first */
     uint32_t count;
     struct match_name *names; /* owned */
@@ -136,8 +137,8 @@ struct kernel_match {
 
 /* Matches kernels in the order of run_kernels_order; 0 steps count as 1. The sides must stay valid.
  */
-void kernel_match_make(struct kernel_match *m, const struct run_summary *base,
-                       const struct run_summary *other);
+void kernel_match_make(struct kernel_match *m, const struct run_kernels *base,
+                       const struct run_kernels *other);
 void kernel_match_release(struct kernel_match *m);
 
 /* Returns a word such as "renamed", for tables and scripts. */

@@ -160,7 +160,8 @@ static void put_side(const struct match_row *row, enum match_which side, size_t 
  * aten::mm)". */
 static void put_row(const struct match_row *row, size_t width, FILE *out)
 {
-    static const char *const places[RUN_PLACES] = {"operator", "call", "range", "line"};
+    static const char *const places[RUN_TEXTS] = {
+        [RUN_OPERATOR] = "operator", "call", "range", "line"};
     const char *before = row->side[MATCH_BASE].name, *now = row->side[MATCH_OTHER].name;
     if (row->kind != MATCH_SAME)
         fprintf(out, "%s: ", match_kind_text(row->kind));
@@ -332,7 +333,7 @@ void diff_print_json(const struct comparison *c, const struct kernel_match *kern
         fputs(side ? "],\n\"against\": [" : "],\n\"runs\": [", out);
         for (uint32_t i = 0; i < c->sides[side]->count; i++) {
             fputs(i ? ",\n" : "\n", out);
-            run_put_json(&c->sides[side]->runs[i], c->sides[side]->names[i], true, out);
+            run_put_json(&c->sides[side]->runs[i], true, out);
         }
     }
     fputc(']', out);

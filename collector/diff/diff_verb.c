@@ -81,7 +81,7 @@ static void warn_of_losses(const struct run_set *s)
         if (s->runs[i].facts[RUN_FACT_LOSSES]) {
             message(BASELINE ": %s: losses: %s; diff will compare with it only with --force; save "
                              "without this run, or record it again",
-                    s->names[i], s->runs[i].facts[RUN_FACT_LOSSES]);
+                    s->runs[i].name, s->runs[i].facts[RUN_FACT_LOSSES]);
             return;
         }
 }
@@ -304,7 +304,7 @@ static enum exit_code diff_verb_compare(const struct run_set *sets, const struct
     enum exit_code code = EXIT_OK;
     comparison_make(c, &sets[0], &sets[1], own->gate, own->force);
     c->fails_unsure = own->inconclusive == INCONCLUSIVE_FAILS;
-    kernel_match_make(&kernels, &sets[1].together, &sets[0].together);
+    kernel_match_make(&kernels, &sets[1].kernels, &sets[0].kernels);
     bool is_reported = false;
     for (int i = 0; code == EXIT_OK && i < (own->output_count ? own->output_count : 1); i++) {
         const char *path = own->outputs[i]; /* NULL: none is given */

@@ -22,7 +22,7 @@ enum match_key {
     MATCH_KEYS
 };
 
-static const enum run_place places[MATCH_KEYS] = {
+static const enum run_text places[MATCH_KEYS] = {
     [KEY_LIBRARY] = RUN_LIBRARY, [KEY_OPERATOR] = RUN_OPERATOR, [KEY_LINE] = RUN_LINE,
     [KEY_FUNCTION] = RUN_LINE,   [KEY_RANGE] = RUN_RANGE,
 };
@@ -77,10 +77,10 @@ static void strip_template(char *name)
 /* Sets the place of a name, where it takes longest. */
 static void kernel_match_set_place(struct match_name *name, const struct run_kernel *k)
 {
-    const char *line = k->place[RUN_LINE], *number = line ? strrchr(line, ':') : NULL;
+    const char *line = k->texts[RUN_LINE], *number = line ? strrchr(line, ':') : NULL;
     bool is_known = false;
     for (unsigned key = KEY_LIBRARY; key <= KEY_RANGE; key++) {
-        name->keys[key] = k->place[places[key]];
+        name->keys[key] = k->texts[places[key]];
         is_known |= name->keys[key] != NULL;
     }
     free(name->function);
@@ -104,14 +104,14 @@ static void add_name(struct kernel_match *m, uint32_t side, const char *raw, uns
 static void find_names(struct kernel_match *m)
 {
     unsigned failures = 0;
-    m->names =
-        memory_new((size_t)m->sides[0]->kernel_count + m->sides[1]->kernel_count, sizeof *m->names);
+    m->names = memory_new((size_t)m->sides[0]->count + m->sides[1]->count, sizeof *m->names);
     for (uint32_t side = 0; side < MATCH_SIDES; side++)
-        for (uint32_t i = 0; i < m->sides[side]->kernel_count; i++) {
-            const struct run_kernel *k = &m->sides[side]->kernels[i];
-            bool is_new = i == 0 || strcmp(k[-1].name, k->name) != 0;
+        for (uint32_t i = 0; i < m->sides[side]->count; i++) {
+            const struct run_kernel *k = &m->sides[side]->list[i];
+            const char *raw = k->texts[RUN_NAME];
+            bool is_new = i == 0 || strcmp(k[-1].texts[RUN_NAME], raw) != 0;
             if (is_new)
-                add_name(m, side, k->name, &failures);
+                add_name(m, side, raw, &failures);
             struct match_name *name = &m->names[m->name_count - 1];
             if (is_new || k->ns > name->longest_ns) {
                 kernel_match_set_place(name, k);
@@ -241,8 +241,8 @@ static int kernel_match_compare_rows(const void *left, const void *right)
     return ORDER(fabs(b->added_ns), fabs(a->added_ns)) ?: strcmp(row_name(a), row_name(b));
 }
 
-void kernel_match_make(struct kernel_match *m, const struct run_summary *base,
-                       const struct run_summary *other)
+void kernel_match_make(struct kernel_match *m, const struct run_kernels *base,
+                       const struct run_kernels *other)
 {
     *m = (struct kernel_match){.sides = {base, other}};
     find_names(m);

@@ -113,7 +113,7 @@ static char *pattern_of(const struct kernel_name *range)
 }
 
 static void run_make_name_row(struct parts *p, struct place_lines *lines,
-                              const struct run_work_row *row, struct run_summary *r)
+                              const struct run_work_row *row, struct run_kernels *kernels)
 {
     const char *line = place_line(lines, row->process, row->stack);
     const struct kernel_name *library =
@@ -121,19 +121,19 @@ static void run_make_name_row(struct parts *p, struct place_lines *lines,
     char *range = row->range ? pattern_of(row->range) : NULL;
     /* run_kernel_add does not write to them */
     struct run_kernel kernel = {
-        .name = (char *)(uintptr_t)(row->is_graph ? GRAPH_NAME : row->name->raw),
-        .place = {[RUN_OPERATOR] = (char *)(uintptr_t)(row->op ? row->op->shown : NULL),
+        .texts = {[RUN_NAME] = (char *)(uintptr_t)(row->is_graph ? GRAPH_NAME : row->name->raw),
+                  [RUN_OPERATOR] = (char *)(uintptr_t)(row->op ? row->op->shown : NULL),
                   [RUN_LIBRARY] = (char *)(uintptr_t)(library ? library->shown : NULL),
                   [RUN_RANGE] = range,
                   [RUN_LINE] = (char *)(uintptr_t)line},
         .count = row->count,
         .ns = row->ns};
-    run_kernel_add(r, &kernel);
+    run_kernel_add(kernels, &kernel);
     free(range);
 }
 
-/* Adds the rows to the run's kernels after the walk, with lines from `symbols` (symbols.h). */
-static void run_work_name(struct parts *p, const char *symbols, struct run_summary *r)
+/* Adds the rows to the kernels after the walk, with lines from `symbols` (symbols.h). */
+static void run_work_name(struct parts *p, const char *symbols, struct run_kernels *kernels)
 {
     struct place_lines lines = {.stacks = &p->walk.survey.stacks};
     for (uint32_t i = 0; i < p->count; i++)
@@ -141,7 +141,7 @@ static void run_work_name(struct parts *p, const char *symbols, struct run_summa
     place_lines_find(&lines, p->walk.rec, symbols);
     for (uint32_t i = 0; i < p->count; i++)
         if (p->list[i].name || p->list[i].is_graph)
-            run_make_name_row(p, &lines, &p->list[i], r);
+            run_make_name_row(p, &lines, &p->list[i], kernels);
     place_lines_release(&lines);
 }
 
@@ -414,7 +414,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_reading *ho
     return walk_run(&p->walk, NULL, consumers, 4) < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-static void sum_up(struct run_summary *r, struct parts *p, const struct run_reading *how)
+static void sum_up(struct run_summary *r, struct parts *p)
 {
     run_steps_metrics(&p->steps, r->metrics);
     memory_peaks_finish(&p->peaks);
@@ -424,21 +424,20 @@ static void sum_up(struct run_summary *r, struct parts *p, const struct run_read
     r->steps = p->steps.is_whole ? 0 : p->steps.kept;
     r->warm_up = p->steps.warm_up;
     find_facts(r, &p->steps, &p->devices);
-    run_work_name(p, how->options->symbols, r);
-    run_kernels_order(r);
 }
 
-enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
+enum exit_code run_summary_make(struct run_set *s, struct run_summary *run, struct recording *rec,
                                 const struct run_reading *how)
 {
     struct parts p = {.walk = {.rec = NULL}};
-    *r = (struct run_summary){.steps = 0};
-    for (unsigned i = 0; i < RUN_METRICS; i++)
-        r->metrics[i] = NAN;
     walk_init(&p.walk, rec);
     enum exit_code code = walk_through(&p, how);
-    if (code == EXIT_OK)
-        sum_up(r, &p, how);
+    if (code == EXIT_OK) {
+        sum_up(run, &p);
+        run_work_name(&p, how->options->symbols, &s->kernels);
+        run_kernels_order(&s->kernels);
+        s->kernels.steps += !p.count ? 0 : run->steps ? run->steps : 1;
+    }
     free(p.list);
     number_set_release(&p.numbers);
     run_steps_release(&p.steps);

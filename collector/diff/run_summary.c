@@ -24,7 +24,7 @@
 
 #define DAMAGED "damaged; save the baseline again"
 
-static const char *const place_keys[RUN_PLACES] = {"operator", "library", "range", "line"};
+static const char *const text_keys[RUN_TEXTS] = {"name", "operator", "library", "range", "line"};
 
 /* Returns whether the value is possible. A metric of the run is left out when it is 0. */
 static bool can_be(enum run_metric m, double number)
@@ -48,19 +48,18 @@ const struct run_fact_info run_fact_infos[RUN_FACTS] = {
 
 static void kernel_release(struct run_kernel *k)
 {
-    free(k->name);
-    for (unsigned i = 0; i < RUN_PLACES; i++)
-        free(k->place[i]);
+    for (unsigned i = 0; i < RUN_TEXTS; i++)
+        free(k->texts[i]);
 }
 
-void run_kernel_add(struct run_summary *r, const struct run_kernel *kernel)
+void run_kernel_add(struct run_kernels *k, const struct run_kernel *kernel)
 {
-    if (r->kernel_count == RUN_KERNELS_MAX)
+    struct run_kernel copy = {.count = kernel->count, .ns = kernel->ns};
+    if (k->count == RUN_KERNELS_MAX)
         return;
-    struct run_kernel copy = {memory_text(kernel->name), {NULL}, kernel->count, kernel->ns};
-    for (unsigned i = 0; i < RUN_PLACES; i++)
-        copy.place[i] = memory_text(kernel->place[i]);
-    ARRAY_PUSH(r->kernels, r->kernel_count, &copy);
+    for (unsigned i = 0; i < RUN_TEXTS; i++)
+        copy.texts[i] = memory_text(kernel->texts[i]);
+    ARRAY_PUSH(k->list, k->count, &copy);
 }
 
 /* NULL comes first. */
@@ -72,43 +71,34 @@ static int compare_or_none(const char *a, const char *b)
 static int compare_kernels(const void *left, const void *right)
 {
     const struct run_kernel *a = left, *b = right;
-    int order = strcmp(a->name, b->name);
-    for (unsigned i = 0; order == 0 && i < RUN_PLACES; i++)
-        order = compare_or_none(a->place[i], b->place[i]);
+    int order = 0;
+    for (unsigned i = 0; order == 0 && i < RUN_TEXTS; i++)
+        order = compare_or_none(a->texts[i], b->texts[i]);
     return order;
 }
 
-void run_kernels_order(struct run_summary *r)
+void run_kernels_order(struct run_kernels *k)
 {
     uint32_t kept = 0;
-    ARRAY_SORT(r->kernels, r->kernel_count, compare_kernels);
-    for (uint32_t i = 0; i < r->kernel_count; i++) {
-        struct run_kernel *k = &r->kernels[i], *last = kept ? &r->kernels[kept - 1] : NULL;
-        if (!last || compare_kernels(last, k) != 0) {
-            r->kernels[kept++] = *k;
+    ARRAY_SORT(k->list, k->count, compare_kernels);
+    for (uint32_t i = 0; i < k->count; i++) {
+        struct run_kernel *row = &k->list[i], *last = kept ? &k->list[kept - 1] : NULL;
+        if (!last || compare_kernels(last, row) != 0) {
+            k->list[kept++] = *row;
             continue;
         }
-        last->count += k->count;
-        last->ns += k->ns;
-        kernel_release(k);
+        last->count += row->count;
+        last->ns += row->ns;
+        kernel_release(row);
     }
-    r->kernel_count = kept;
+    k->count = kept;
 }
 
-static void run_kernels_release(struct run_summary *r)
+void run_kernels_release(struct run_kernels *k)
 {
-    for (uint32_t i = 0; i < r->kernel_count; i++)
-        kernel_release(&r->kernels[i]);
-    free(r->kernels);
-    r->kernels = NULL;
-    r->kernel_count = 0;
-}
-
-void run_summary_release(struct run_summary *r)
-{
-    for (unsigned i = 0; i < RUN_FACTS; i++)
-        free(r->facts[i]);
-    run_kernels_release(r);
+    for (uint32_t i = 0; i < k->count; i++)
+        kernel_release(&k->list[i]);
+    free(k->list);
 }
 
 void run_fact_set(struct run_summary *r, enum run_fact fact, const char *text)
@@ -122,28 +112,22 @@ void run_fact_set(struct run_summary *r, enum run_fact fact, const char *text)
 void run_set_release(struct run_set *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
-        run_summary_release(&s->runs[i]);
-        free(s->names[i]);
+        for (unsigned k = 0; k < RUN_FACTS; k++)
+            free(s->runs[i].facts[k]);
+        free(s->runs[i].name);
     }
-    run_summary_release(&s->together);
+    run_kernels_release(&s->kernels);
 }
 
-/* Moves `run` into the set and its kernels into `together`. Returns false if there are RUNS_MAX
- * already. */
-static bool run_set_add(struct run_set *s, struct run_summary *run, const char *name)
+struct run_summary *run_set_add(struct run_set *s, const char *name)
 {
     if (s->count == RUNS_MAX)
-        return false;
-    for (uint32_t i = 0; i < run->kernel_count; i++)
-        run_kernel_add(&s->together, &run->kernels[i]);
-    run_kernels_order(&s->together);
-    if (run->kernel_count)
-        s->together.steps += run->steps ? run->steps : 1; /* a run without steps counts as one */
-    run_kernels_release(run);
-    s->names[s->count] = json_line(name); /* a path, which may contain anything */
-    s->runs[s->count++] = *run;
-    *run = (struct run_summary){.steps = 0};
-    return true;
+        return NULL;
+    struct run_summary *run = &s->runs[s->count++];
+    *run = (struct run_summary){.name = json_line(name), .cost = NAN}; /* a path may be anything */
+    for (unsigned i = 0; i < RUN_METRICS; i++)
+        run->metrics[i] = NAN;
+    return run;
 }
 
 uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX])
@@ -157,10 +141,10 @@ uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-void run_put_json(const struct run_summary *run, const char *name, bool has_all, FILE *out)
+void run_put_json(const struct run_summary *run, bool has_all, FILE *out)
 {
     const char *separator = "";
-    json_printf(out, "{\"name\": %s, \"steps\": %" PRIu64 ", \"warm_up\": %" PRIu64, name,
+    json_printf(out, "{\"name\": %s, \"steps\": %" PRIu64 ", \"warm_up\": %" PRIu64, run->name,
                 run->steps, run->warm_up);
     if (has_all || run->energy_steps)
         json_printf(out, ", \"energy_steps\": %" PRIu64, run->energy_steps);
@@ -187,27 +171,27 @@ void run_put_json(const struct run_summary *run, const char *name, bool has_all,
 static int longest_first(const void *left, const void *right)
 {
     const struct run_kernel *a = left, *b = right;
-    return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1) : strcmp(a->name, b->name);
+    return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1)
+                          : strcmp(a->texts[RUN_NAME], b->texts[RUN_NAME]);
 }
 
 void baseline_write(struct run_set *s, FILE *out)
 {
-    struct run_summary *t = &s->together;
+    struct run_kernels *all = &s->kernels;
     fprintf(out, "{\"gpuprof_baseline\": %d,\n\"runs\": [", BASELINE_VERSION);
     for (uint32_t i = 0; i < s->count; i++) {
         fputs(i ? ",\n" : "\n", out);
-        run_put_json(&s->runs[i], s->names[i], false, out);
+        run_put_json(&s->runs[i], false, out);
     }
-    fprintf(out, "],\n\"kernel_steps\": %" PRIu64 ",\n\"kernels\": [", t->steps);
-    ARRAY_SORT(t->kernels, t->kernel_count, longest_first);
-    for (uint32_t i = 0; i < t->kernel_count && i < BASELINE_KERNELS_MAX; i++) {
-        const struct run_kernel *k = &t->kernels[i];
+    fprintf(out, "],\n\"kernel_steps\": %" PRIu64 ",\n\"kernels\": [", all->steps);
+    ARRAY_SORT(all->list, all->count, longest_first);
+    for (uint32_t i = 0; i < all->count && i < BASELINE_KERNELS_MAX; i++) {
+        const struct run_kernel *k = &all->list[i];
         fputs(i ? ",\n" : "\n", out);
-        json_printf(out, "{\"count\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"name\": %s", k->count,
-                    k->ns, k->name);
-        for (unsigned place = 0; place < RUN_PLACES; place++)
-            if (k->place[place])
-                json_printf(out, ", %s: %s", place_keys[place], k->place[place]);
+        json_printf(out, "{\"count\": %" PRIu64 ", \"ns\": %" PRIu64, k->count, k->ns);
+        for (unsigned text = 0; text < RUN_TEXTS; text++)
+            if (k->texts[text])
+                json_printf(out, ", %s: %s", text_keys[text], k->texts[text]);
         fputc('}', out);
     }
     fputs("]}\n", out);
@@ -247,40 +231,42 @@ static const char *read_run(struct run_set *s, struct json_piece object)
 {
     struct json_piece facts = json_member(object, "facts"), cost = json_member(object, "cost");
     struct json_piece metrics = json_member(object, "metrics");
-    struct run_summary run = {.cost = amount_of(cost)};
-    bool is_good = json_is(metrics, '{') && (!cost.length || run.cost <= AMOUNT_BELIEVED);
+    bool is_good = json_is(metrics, '{');
     char *name = read_text(object, "name", &is_good);
-    run.steps = read_whole(object, "steps", STEPS_BELIEVED, &is_good);
-    run.warm_up = read_whole(object, "warm_up", STEPS_BELIEVED, &is_good);
+    struct run_summary *run = run_set_add(s, name ? name : "");
+    is_good &= name != NULL;
+    free(name);
+    if (!run)
+        return TOO_MANY;
+    run->cost = amount_of(cost);
+    is_good &= !cost.length || run->cost <= AMOUNT_BELIEVED;
+    run->steps = read_whole(object, "steps", STEPS_BELIEVED, &is_good);
+    run->warm_up = read_whole(object, "warm_up", STEPS_BELIEVED, &is_good);
     if (json_member(object, "energy_steps").length)
-        run.energy_steps = read_whole(object, "energy_steps", STEPS_BELIEVED, &is_good);
+        run->energy_steps = read_whole(object, "energy_steps", STEPS_BELIEVED, &is_good);
     for (enum run_metric i = 0; i < RUN_METRICS; i++) {
         struct json_piece piece = json_member(metrics, run_metric_infos[i].key);
-        run.metrics[i] = amount_of(piece);
-        is_good &= !piece.length || can_be(i, run.metrics[i]);
+        run->metrics[i] = amount_of(piece);
+        is_good &= !piece.length || can_be(i, run->metrics[i]);
     }
     for (enum run_fact i = 0; facts.length && i < RUN_FACTS; i++) {
         char *text = read_text(facts, run_fact_infos[i].key, &is_good);
-        run_fact_set(&run, i, text);
+        run_fact_set(run, i, text);
         free(text);
     }
-    bool has_room = is_good && name && run_set_add(s, &run, name);
-    run_summary_release(&run);
-    free(name);
-    return !is_good || !name ? DAMAGED : has_room ? NULL : TOO_MANY;
+    return is_good ? NULL : DAMAGED;
 }
 
 static const char *read_kernel(struct run_set *s, struct json_piece object)
 {
     bool is_good = true;
-    struct run_kernel k = {.name = read_text(object, "name", &is_good)};
-    k.count = read_whole(object, "count", INT64_MAX, &is_good);
-    k.ns = read_whole(object, "ns", INT64_MAX, &is_good);
-    for (unsigned i = 0; i < RUN_PLACES; i++)
-        k.place[i] = read_text(object, place_keys[i], &is_good);
-    is_good &= k.name != NULL;
+    struct run_kernel k = {.count = read_whole(object, "count", INT64_MAX, &is_good),
+                           .ns = read_whole(object, "ns", INT64_MAX, &is_good)};
+    for (unsigned i = 0; i < RUN_TEXTS; i++)
+        k.texts[i] = read_text(object, text_keys[i], &is_good);
+    is_good &= k.texts[RUN_NAME] != NULL;
     if (is_good)
-        run_kernel_add(&s->together, &k);
+        run_kernel_add(&s->kernels, &k);
     kernel_release(&k);
     return is_good ? NULL : DAMAGED;
 }
@@ -308,7 +294,7 @@ const char *baseline_read(struct run_set *s, const char *text, size_t length)
         return "this gpuprof cannot read this version of a baseline; save the baseline again";
     runs = json_member(file, "runs");
     kernels = json_member(file, "kernels");
-    s->together.steps += read_whole(file, "kernel_steps", STEPS_BELIEVED, &is_good);
+    s->kernels.steps += read_whole(file, "kernel_steps", STEPS_BELIEVED, &is_good);
     if (!is_good || !json_is(runs, '[') || !json_is(kernels, '[') || text[length - 1] != '}')
         return DAMAGED;
     const char *wrong = read_items(s, runs, RUNS_MAX, read_run);
@@ -316,7 +302,7 @@ const char *baseline_read(struct run_set *s, const char *text, size_t length)
         return DAMAGED;
     if (!wrong)
         wrong = read_items(s, kernels, BASELINE_KERNELS_MAX, read_kernel);
-    run_kernels_order(&s->together);
+    run_kernels_order(&s->kernels);
     return wrong;
 }
 
@@ -354,15 +340,14 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
                                      const struct run_reading *how)
 {
     struct recording rec;
-    struct run_summary run = {.steps = 0};
+    struct run_summary *run = run_set_add(s, name);
     const struct recording_options options = {.keep_live = how->options->keep_live};
+    if (!run)
+        return usage_error("%s: %s: " TOO_MANY, how->verb, name);
     enum exit_code code = recording_open(&rec, paths, count, &options);
     rec.progress = progress_begin(how->verb, 3 * recording_bytes(&rec));
     if (code == EXIT_OK)
-        code = run_summary_make(&run, &rec, how);
-    if (code == EXIT_OK && !run_set_add(s, &run, name))
-        code = usage_error("%s: %s: " TOO_MANY, how->verb, name);
-    run_summary_release(&run);
+        code = run_summary_make(s, run, &rec, how);
     recording_release(&rec);
     return code;
 }

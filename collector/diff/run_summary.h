@@ -52,43 +52,48 @@ struct run_fact_info {
 };
 extern const struct run_fact_info run_fact_infos[RUN_FACTS];
 
-/* Where a kernel was launched. */
-enum run_place {
+/* The name of a kernel, and where it was launched. */
+enum run_text {
+    RUN_NAME,     /* as recorded, possibly mangled */
     RUN_OPERATOR, /* such as "aten::mm" */
     RUN_LIBRARY,  /* call and shape, such as "cublasGemmEx 4096x4096x4096 bf16" */
     RUN_RANGE,    /* innermost range or label, with '*' for its numbers */
     RUN_LINE,     /* innermost line of the user's own code: "train (train.py:17)" */
-    RUN_PLACES
+    RUN_TEXTS
 };
 
 struct run_kernel {
-    char *name;              /* owned: as recorded, possibly mangled */
-    char *place[RUN_PLACES]; /* owned; NULL: none or not known */
-    uint64_t count;          /* in all steps of the run */
+    char *texts[RUN_TEXTS]; /* owned; NULL: no such place, or not known */
+    uint64_t count;         /* in all steps */
     uint64_t ns;
 };
 
+struct run_kernels {
+    struct run_kernel *list; /* owned */
+    uint32_t count;
+    uint64_t steps; /* of all runs that have kernels; a run without steps counts as one */
+};
+
+void run_kernels_release(struct run_kernels *k);
+
+/* Adds a row with copies of its texts. */
+void run_kernel_add(struct run_kernels *k, const struct run_kernel *kernel);
+
+/* Sorts the rows by their texts, and adds up those with the same texts. */
+void run_kernels_order(struct run_kernels *k);
+
 struct run_summary {
+    char *name;                  /* owned: the source of the run */
     double metrics[RUN_METRICS]; /* NAN: not known */
     char *facts[RUN_FACTS];      /* owned; NULL: none or not known */
     uint64_t steps;              /* steps in the metrics; 0: the whole run is one */
     uint64_t warm_up;            /* steps that were left out */
     uint64_t energy_steps;       /* steps in the energy metric; 0: not known */
     double cost;                 /* gpuprof's share of the threads' time; NAN: not measured */
-    struct run_kernel *kernels;  /* owned; sorted by name, then place, without duplicates */
-    uint32_t kernel_count;
 };
-
-void run_summary_release(struct run_summary *r);
 
 /* Sets a fact to a copy of `text` on one line, unless it is set or `text` is empty or NULL. */
 void run_fact_set(struct run_summary *r, enum run_fact fact, const char *text);
-
-/* Adds a row with copies of its texts. */
-void run_kernel_add(struct run_summary *r, const struct run_kernel *kernel);
-
-/* Sorts the rows, and adds up those with the same name and places. */
-void run_kernels_order(struct run_summary *r);
 
 /* ---- runs ---- */
 
@@ -96,19 +101,21 @@ void run_kernels_order(struct run_summary *r);
 #define RUNS_MAX 50
 
 struct run_set {
-    struct run_summary runs[RUNS_MAX]; /* without kernels */
-    char *names[RUNS_MAX];             /* owned: the source of each run */
+    struct run_summary runs[RUNS_MAX];
     uint32_t count;
-    struct run_summary together; /* only `kernels` and `steps`, of all runs that have kernels */
+    struct run_kernels kernels;
 };
 
 void run_set_release(struct run_set *s);
+
+/* Adds a run of which nothing is known but its name; NULL: there are RUNS_MAX already. */
+struct run_summary *run_set_add(struct run_set *s, const char *name);
 
 /* Fills `list` with the metric of the runs that have it, in order; returns their number. */
 uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX]);
 
 /* Writes a run as a JSON object. `has_all`: unknown values are null, not left out. */
-void run_put_json(const struct run_summary *run, const char *name, bool has_all, FILE *out);
+void run_put_json(const struct run_summary *run, bool has_all, FILE *out);
 
 /* ---- a recording as a run (run_make.c) ---- */
 
@@ -122,9 +129,9 @@ struct run_reading {
 
 struct recording;
 
-/* Makes a run of all events of `rec`. Returns EXIT_OK, or another exit code after one line on
- * stderr. Call run_summary_release in both cases. */
-enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
+/* Fills `run`, new in the set, from all events of `rec`, and adds its kernels to the set. Returns
+ * EXIT_OK, or another exit code after one line on stderr. */
+enum exit_code run_summary_make(struct run_set *s, struct run_summary *run, struct recording *rec,
                                 const struct run_reading *how);
 
 /*

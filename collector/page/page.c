@@ -170,8 +170,8 @@ void page_write_comparison(const struct comparison *c, const struct kernel_match
                            FILE *out)
 {
     /* Names the first run of each side. */
-    char *name =
-        memory_from(text_printf("%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]));
+    char *name = memory_from(
+        text_printf("%s against %s", c->sides[0]->runs[0].name, c->sides[1]->runs[0].name));
     const struct page_section sections[] = {
         {"compare", "Did it get worse?", section_compare, put_comparison}, {0}};
     const struct page p = {.sections = sections, .name = name, .comparison = c, .kernels = kernels};

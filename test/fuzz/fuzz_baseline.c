@@ -17,7 +17,7 @@ static void print_all(const struct run_set *s)
     if (!c || !out)
         abort();
     comparison_make(c, s, s, 0.05, s->count % 2);
-    kernel_match_make(&kernels, &s->together, &s->together);
+    kernel_match_make(&kernels, &s->kernels, &s->kernels);
     for (unsigned i = 0; i < sizeof printers / sizeof printers[0]; i++)
         printers[i](c, &kernels, out);
     kernel_match_release(&kernels);
@@ -36,7 +36,7 @@ static void write_again(struct run_set *s)
     baseline_write(s, out);
     fclose(out);
     if (baseline_read(again, text, length - 1) || again->count != s->count ||
-        again->together.steps != s->together.steps)
+        again->kernels.steps != s->kernels.steps)
         abort();
     run_set_release(again);
     free(again);

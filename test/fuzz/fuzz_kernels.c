@@ -13,20 +13,20 @@ static void check(bool holds)
         abort();
 }
 
-static void add_line(struct run_summary *sides, char *line)
+static void add_line(struct run_kernels *sides, char *line)
 {
-    struct run_kernel kernel = {.name = line + 1, .count = 1};
-    for (unsigned i = 0; i < RUN_PLACES; i++) {
-        char *tab = strchr(i ? kernel.place[i - 1] : kernel.name, '\t');
+    struct run_kernel kernel = {.texts = {line + 1}, .count = 1};
+    for (unsigned i = 1; i < RUN_TEXTS; i++) {
+        char *tab = strchr(kernel.texts[i - 1], '\t');
         if (!tab)
             break;
         *tab = '\0';
-        kernel.place[i] = tab + 1;
+        kernel.texts[i] = tab + 1;
     }
-    for (unsigned i = 0; i < RUN_PLACES; i++)
-        if (kernel.place[i] && !*kernel.place[i])
-            kernel.place[i] = NULL;
-    kernel.ns = strlen(kernel.name);
+    for (unsigned i = 1; i < RUN_TEXTS; i++)
+        if (kernel.texts[i] && !*kernel.texts[i])
+            kernel.texts[i] = NULL;
+    kernel.ns = strlen(kernel.texts[RUN_NAME]);
     run_kernel_add(&sides[*line == '>'], &kernel);
 }
 
@@ -55,9 +55,9 @@ static void check_rows(const struct kernel_match *m, uint32_t kinds[MATCH_KINDS]
             ns += m->rows[r].side[side].ns;
             check(!m->rows[r].side[side].name == !m->rows[r].side[side].names);
         }
-        for (uint32_t i = 0; i < m->sides[side]->kernel_count; i++) {
-            const struct run_kernel *k = &m->sides[side]->kernels[i];
-            names -= i == 0 || strcmp(k[-1].name, k->name) != 0;
+        for (uint32_t i = 0; i < m->sides[side]->count; i++) {
+            const struct run_kernel *k = &m->sides[side]->list[i];
+            names -= i == 0 || strcmp(k[-1].texts[RUN_NAME], k->texts[RUN_NAME]) != 0;
             count -= k->count;
             ns -= k->ns;
         }
@@ -72,7 +72,7 @@ static void check_rows(const struct kernel_match *m, uint32_t kinds[MATCH_KINDS]
 
 void fuzz_kernels(const uint8_t *data, size_t size)
 {
-    struct run_summary sides[MATCH_SIDES] = {{.steps = 0}};
+    struct run_kernels sides[MATCH_SIDES] = {{.steps = 0}};
     struct kernel_match match, swapped;
     uint32_t kinds[MATCH_KINDS] = {0}, others[MATCH_KINDS] = {0};
     char *text = strndup((const char *)data, size);
@@ -94,7 +94,7 @@ void fuzz_kernels(const uint8_t *data, size_t size)
     }
     kernel_match_release(&match);
     kernel_match_release(&swapped);
-    run_summary_release(&sides[0]);
-    run_summary_release(&sides[1]);
+    run_kernels_release(&sides[0]);
+    run_kernels_release(&sides[1]);
     free(text);
 }
