@@ -45,15 +45,11 @@ static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
 static bool make_folder(const char *folder)
 {
     char *path = memory_text(folder);
-    bool is_made = true;
-    for (char *at = path; is_made && at;) {
-        at = strchr(at + 1, '/');
-        if (at)
-            *at = '\0';
-        is_made = mkdir(path, 0777) == 0 || errno == EEXIST;
-        if (at)
-            *at = '/';
+    for (char *at = path; (at = strchr(at + 1, '/')); *at = '/') {
+        *at = '\0';
+        mkdir(path, 0777);
     }
+    bool is_made = mkdir(path, 0777) == 0 || errno == EEXIST;
     if (!is_made)
         message(BASELINE ": %s: %s%s", folder, strerror(errno), writing_advice(errno));
     free(path);
@@ -138,21 +134,6 @@ static int baseline_verb_is_named(const struct dirent *entry)
     return end && end != entry->d_name && strcmp(end, SUFFIX) == 0;
 }
 
-/* Returns the number of baselines in the folder, 0 if there is no folder. *list has their sorted
- * names in d_name, in new memory. -1: failed, after a line on stderr. */
-static int read_names(const char *folder, struct dirent ***list)
-{
-    *list = NULL;
-    int count = scandir(folder, list, baseline_verb_is_named, alphasort);
-    if (count < 0 && errno == ENOENT)
-        return 0;
-    if (count < 0)
-        message(BASELINE ": %s: %s", folder, strerror(errno));
-    for (int i = 0; i < count; i++)
-        *strrchr((*list)[i]->d_name, '.') = '\0';
-    return count;
-}
-
 static enum exit_code remove_named(const struct options *options, const char *folder)
 {
     if (options->path_count != 2)
@@ -176,41 +157,39 @@ static enum exit_code remove_named(const struct options *options, const char *fo
     return code;
 }
 
-/* Formats the median step time of all runs, as diff does; returns `text`. */
-static const char *step_time(const struct run_set *s, char text[static UNIT_TEXT_BYTES + 6])
-{
-    double times[RUNS_MAX];
-    uint32_t count = run_set_gather(s, RUN_STEP_TIME, times);
-    if (!count)
-        return "-";
-    time_text(text, (uint64_t)llround(array_median(times, count)));
-    return s->runs[0].steps ? text : strcat(text, " (run)");
-}
-
+/* Prints the step time as diff does: the median of all runs. */
 static void print_baseline(const char *name, const struct run_set *s)
 {
     const struct run_summary *first = &s->runs[0];
-    char step[UNIT_TEXT_BYTES + 6];
+    double times[RUNS_MAX];
+    uint32_t count = run_set_gather(s, RUN_STEP_TIME, times);
+    char step[UNIT_TEXT_BYTES + 6] = "-";
     const char *gpu = first->facts[RUN_FACT_GPU], *time = first->facts[RUN_FACT_TIME];
     const char *commit = first->facts[RUN_FACT_COMMIT];
+    if (count)
+        time_text(step, (uint64_t)llround(array_median(times, count)));
     printf("%-24s %4u  %-20s  %-12.12s  %-11s  %s\n", name, s->count, time ? time : "-",
-           commit ? commit : "-", step_time(s, step), gpu ? gpu : "-");
+           commit ? commit : "-", first->steps || !count ? step : strcat(step, " (run)"),
+           gpu ? gpu : "-");
 }
 
 static enum exit_code baseline_list(const char *path)
 {
-    struct dirent **names;
-    int count = read_names(path, &names);
+    struct dirent **names = NULL;
+    int count = scandir(path, &names, baseline_verb_is_named, alphasort);
     enum exit_code code = EXIT_OK;
-    if (count < 0)
+    if (count < 0 && errno != ENOENT) {
+        message(BASELINE ": %s: %s", path, strerror(errno));
         return EXIT_ENVIRONMENT;
-    if (count)
+    }
+    if (count > 0)
         printf("%-24s %4s  %-20s  %-12s  %-11s  %s\n", "name", "runs", "recorded", "commit",
                "step time", "GPU");
     else
         message(BASELINE ": no baselines in %s; gpuprof diff --save NAME DIR... makes one", path);
     for (int i = 0; i < count; i++) {
         struct run_set *s = memory_new(1, sizeof *s);
+        *strrchr(names[i]->d_name, '.') = '\0';
         char *file = baseline_path(path, names[i]->d_name);
         enum exit_code one =
             !file ? usage_error(BASELINE ": %s/%s" SUFFIX ": not a valid name of a baseline", path,
@@ -238,17 +217,13 @@ static diff_print_fn *const printers[] = {
 static enum diff_format diff_verb_format_of(const struct options *options, const char *path)
 {
     const struct diff_options *own = options->own;
-    static const struct {
-        const char *kind;
-        enum diff_format format;
-    } kinds[] = {{"", DIFF_TEXT},     {"txt", DIFF_TEXT},  {"xml", DIFF_JUNIT},
-                 {"json", DIFF_JSON}, {"html", DIFF_HTML}, {"htm", DIFF_HTML}};
     if (own->format != DIFF_BY_NAME)
         return own->format;
-    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (verb_output_is(path, kinds[i].kind))
-            return kinds[i].format;
-    return DIFF_BY_NAME;
+    return verb_output_is(path, "") || verb_output_is(path, "txt")       ? DIFF_TEXT
+           : verb_output_is(path, "xml")                                 ? DIFF_JUNIT
+           : verb_output_is(path, "json")                                ? DIFF_JSON
+           : verb_output_is(path, "html") || verb_output_is(path, "htm") ? DIFF_HTML
+                                                                         : DIFF_BY_NAME;
 }
 
 static enum exit_code diff_verb_check(const struct options *options)

@@ -27,28 +27,19 @@ static const struct thread *find_thread(const struct sums *s, uint64_t key,
     return process_thread(*process, index);
 }
 
-static struct cell show_thread(const struct sums *s, uint64_t key, enum column_shows shows)
+/* Shows a process (`t` is NULL), or one of its threads. */
+static struct cell show_owner(const struct process *p, const struct thread *t,
+                              enum column_shows shows)
 {
     char title[1200];
-    const struct process *p;
-    const struct thread *t = find_thread(s, key, &p);
     switch (shows) {
     case SHOWS_HOST: return cell_text(p->header.host);
     case SHOWS_PID: return cell_number(p->header.pid);
     case SHOWS_TID: return cell_number(t->tid);
     case SHOWS_THREAD: return cell_text(t->name);
-    default: return cell_owned(memory_text(thread_title(p, t, title, sizeof title)));
-    }
-}
-
-static struct cell show_process(const struct process *p, enum column_shows shows)
-{
-    char title[1200];
-    switch (shows) {
-    case SHOWS_HOST: return cell_text(p->header.host);
-    case SHOWS_PID: return cell_number(p->header.pid);
-    case SHOWS_KEY: return cell_owned(memory_text(process_title(p, true, title, sizeof title)));
-    default: return (struct cell){0};
+    default:
+        return cell_owned(memory_text(t ? thread_title(p, t, title, sizeof title)
+                                        : process_title(p, true, title, sizeof title)));
     }
 }
 
@@ -60,6 +51,8 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
     bool is_value = c->of >= SUMS_KEYS;
     enum sums_key kind = is_value ? s->info->is[c->of - SUMS_KEYS] : s->info->keys[c->of];
     uint64_t key = is_value ? row->values[c->of - SUMS_KEYS] : row->keys[c->of];
+    const struct process *p;
+    const struct thread *t;
     const char *name = is_value ? NULL : sums_name(s, row, c->of, text);
     if (c->shows == SHOWS_KEY && name)
         return name == text ? cell_owned(memory_text(text)) : cell_text(name);
@@ -69,8 +62,8 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
     switch (kind) {
     case KEY_DOMAIN: return cell_text(api_domain_name((uint8_t)key));
     case KEY_TEXT: return cell_text(is_others ? NULL : sums_shown(key));
-    case KEY_THREAD: return show_thread(s, key, c->shows);
-    case KEY_PROCESS: return show_process(s->rec->processes[key], c->shows);
+    case KEY_THREAD: t = find_thread(s, key, &p); return show_owner(p, t, c->shows);
+    case KEY_PROCESS: return show_owner(s->rec->processes[key], NULL, c->shows);
     default: return cell_number(key);
     }
 }

@@ -275,17 +275,6 @@ static const char *of_whole(const struct report *r)
     return r->time.selection ? ", of the whole recording" : "";
 }
 
-/* Returns whether there are notes, other than running processes, which have their own line. */
-static bool has_notes(const struct losses *l)
-{
-    struct losses others = *l;
-    bool any = false;
-    others.running = 0;
-    for (unsigned i = 0; i < LOSS_COUNT; i++)
-        any |= loss_value(&others, i) && loss_info(i).weight == LOSS_NONE;
-    return any;
-}
-
 uint64_t overview_held_back(const struct report *r)
 {
     uint64_t held = 0;
@@ -313,9 +302,8 @@ static void overview_print_losses(struct screen *s, const struct report *r)
         screen_line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
                     of_whole(r));
     else if (!unread)
-        screen_line(s, "lost", NULL, "nothing%s%s%s", r->time.whole_ns ? " of what was read" : "",
-                    of_whole(r),
-                    !s->is_short && has_notes(&losses) ? "; notes: --table=losses" : "");
+        screen_line(s, "lost", NULL, "nothing%s%s", r->time.whole_ns ? " of what was read" : "",
+                    of_whole(r));
     if (r->total.losses.running)
         screen_line(s, "running", NULL, "%s process%s, with the calls so far",
                     count_text(number, r->total.losses.running),
