@@ -25,8 +25,8 @@
  * a group.
  */
 struct rank_groups {
-    double lists[2][RUNS_MAX]; /* the test asks whether the first is larger than the second */
-    uint32_t counts[2];
+    double list[2 * RUNS_MAX]; /* the test asks whether the first group is larger than the second */
+    uint32_t counts[2], all;
 };
 
 /* The sum of all ranks. They are doubled, so that the shared ranks of equal numbers are whole. */
@@ -65,36 +65,24 @@ static double chance_between(const double *chances, uint32_t from, uint32_t to)
  * numbers differ, as in `untied`; -1: none, not even 0. */
 static int64_t pairs_allowed(const double *untied, const struct rank_groups *g, double alpha)
 {
-    int64_t least = rank_sum(g->counts[0]), most = rank_sum(g->counts[0] + g->counts[1]),
-            pairs = -1;
+    int64_t least = rank_sum(g->counts[0]), most = rank_sum(g->all), pairs = -1;
     double chance = 0;
     while (least + 2 * (pairs + 2) <= most && (chance += untied[least + 2 * (pairs + 1)]) <= alpha)
         pairs++;
     return pairs;
 }
 
-/* Returns twice the number of smaller values plus the number of equal ones. */
-static uint32_t place_among(double value, const double *list, uint32_t count)
-{
-    uint32_t place = 0;
-    for (uint32_t i = 0; i < count; i++)
-        place += list[i] < value ? 2 : list[i] == value;
-    return place;
-}
-
 static void find_p(struct metric_change *change, const struct rank_groups *g)
 {
-    uint32_t ranks[2 * RUNS_MAX] = {0}, sum = 0, all = 0;
-    for (unsigned side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < g->counts[side]; i++) {
-            double value = g->lists[side][i];
-            ranks[all] = place_among(value, g->lists[0], g->counts[0]) +
-                         place_among(value, g->lists[1], g->counts[1]) + 1;
-            sum += side == 0 ? ranks[all] : 0;
-            all++;
-        }
-    double *chances = sum_chances(ranks, all, g->counts[0]);
-    change->p = chance_between(chances, sum, rank_sum(all));
+    uint32_t ranks[2 * RUNS_MAX] = {0}, sum = 0;
+    for (uint32_t i = 0; i < g->all; i++) {
+        ranks[i] = 1;
+        for (uint32_t k = 0; k < g->all; k++)
+            ranks[i] += g->list[k] < g->list[i] ? 2 : g->list[k] == g->list[i];
+        sum += i < g->counts[0] ? ranks[i] : 0;
+    }
+    double *chances = sum_chances(ranks, g->all, g->counts[0]);
+    change->p = chance_between(chances, sum, rank_sum(g->all));
     change->p_better = chance_between(chances, 0, sum);
     free(chances);
 }
@@ -104,8 +92,8 @@ static uint32_t differences(const struct rank_groups *g, double list[PAIRS_MAX])
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->counts[0]; i++)
-        for (uint32_t k = 0; k < g->counts[1]; k++)
-            list[count++] = g->lists[0][i] - g->lists[1][k];
+        for (uint32_t k = g->counts[0]; k < g->all; k++)
+            list[count++] = g->list[i] - g->list[k];
     return count;
 }
 
@@ -127,13 +115,14 @@ static double noise_of(const struct rank_groups *g)
 {
     double squares = 0;
     for (unsigned side = 0; side < 2; side++) {
+        const double *list = g->list + side * g->counts[0];
         double mean = 0;
         for (uint32_t i = 0; i < g->counts[side]; i++)
-            mean += g->lists[side][i] / g->counts[side];
+            mean += list[i] / g->counts[side];
         for (uint32_t i = 0; i < g->counts[side]; i++)
-            squares += (g->lists[side][i] - mean) * (g->lists[side][i] - mean);
+            squares += (list[i] - mean) * (list[i] - mean);
     }
-    return sqrt(squares / ((double)g->counts[0] + g->counts[1] - 2));
+    return sqrt(squares / ((double)g->all - 2));
 }
 
 /* Returns the smallest shift that the test finds with a chance of RANK_POWER: it finds one when all
@@ -141,13 +130,12 @@ static double noise_of(const struct rank_groups *g)
  * threshold. A shift is added to all differences. */
 static double smallest_shift(const struct rank_groups *g, uint32_t allowed, double threshold)
 {
-    struct rank_groups drawn = {.counts = {g->counts[0], g->counts[1]}};
+    struct rank_groups drawn = {.counts = {g->counts[0], g->counts[1]}, .all = g->all};
     double found[DRAWS], list[PAIRS_MAX], noise = noise_of(g);
     uint64_t state = 1;
     for (unsigned i = 0; i < DRAWS; i++) {
-        for (unsigned side = 0; side < 2; side++)
-            for (uint32_t k = 0; k < g->counts[side]; k++)
-                drawn.lists[side][k] = noise * normal(&state);
+        for (uint32_t k = 0; k < g->all; k++)
+            drawn.list[k] = noise * normal(&state);
         double by_size = threshold - array_median(list, differences(&drawn, list));
         found[i] = fmax(-list[allowed], by_size);
     }
@@ -164,11 +152,10 @@ static void rank_compare(struct metric_change *change, const struct rank_groups 
                          double threshold)
 {
     double list[PAIRS_MAX];
-    uint32_t ranks[2 * RUNS_MAX] = {0}, all = g->counts[0] + g->counts[1];
-    uint32_t least = rank_sum(g->counts[0]);
-    for (uint32_t i = 0; i < all; i++)
+    uint32_t ranks[2 * RUNS_MAX] = {0}, least = rank_sum(g->counts[0]);
+    for (uint32_t i = 0; i < g->all; i++)
         ranks[i] = 2 * (i + 1);
-    double *untied = sum_chances(ranks, all, g->counts[0]);
+    double *untied = sum_chances(ranks, g->all, g->counts[0]);
     find_p(change, g);
     int64_t cut = pairs_allowed(untied, g, (1 - RANK_COVERAGE) / 2);
     int64_t allowed = pairs_allowed(untied, g, alpha);
@@ -178,7 +165,7 @@ static void rank_compare(struct metric_change *change, const struct rank_groups 
     change->high = list[pairs - 1 - behind];
     change->coverage = fmax(0, 1 - 2 * chance_between(untied, least, least + 2 * behind));
     change->smallest =
-        allowed < 0 || all < 3 ? INFINITY : smallest_shift(g, (uint32_t)allowed, threshold);
+        allowed < 0 || g->all < 3 ? INFINITY : smallest_shift(g, (uint32_t)allowed, threshold);
     free(untied);
 }
 
@@ -213,14 +200,15 @@ static bool comparison_look(const struct comparison *c, enum run_metric m, struc
                                      .smallest = INFINITY};
     bool agree = true;
     for (unsigned side = 0; side < 2; side++) {
-        double sorted[RUNS_MAX];
-        uint32_t count = g->counts[side] = run_set_gather(c->sides[side], m, g->lists[side]);
-        memcpy(sorted, g->lists[side], count * sizeof *sorted);
+        double sorted[RUNS_MAX], *list = g->list + g->all;
+        uint32_t count = g->counts[side] = run_set_gather(c->sides[side], m, list);
+        g->all += count;
+        memcpy(sorted, list, count * sizeof *sorted);
         if (count)
             change->medians[side] = array_median(sorted, count);
         agree &= count >= 2 && sorted[0] == sorted[count - 1];
     }
-    if (!g->counts[0] && !g->counts[1])
+    if (!g->all)
         change->verdict = VERDICT_ABSENT;
     else if (g->counts[0] < c->sides[0]->count || g->counts[1] < c->sides[1]->count)
         change->why = "not in all runs";
@@ -241,9 +229,8 @@ static void comparison_judge(const struct comparison *c, enum run_metric m, stru
     double step = c->metrics[RUN_STEP_TIME].medians[1];
     if (run_metric_infos[m].scale == RUN_SCALE_STEP_TIME && !isnan(step))
         unit = step;
-    for (unsigned side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < g->counts[side]; i++)
-            g->lists[side][i] /= unit > 0 ? unit : 1;
+    for (uint32_t i = 0; i < g->all; i++)
+        g->list[i] /= unit > 0 ? unit : 1;
     rank_compare(change, g, alpha, c->threshold);
     bool is_larger = change->p <= alpha && change->shift > c->threshold;
     if (c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN) {
@@ -425,7 +412,7 @@ static void conclude(struct comparison *c)
 void comparison_make(struct comparison *c, const struct run_set *runs,
                      const struct run_set *against, double gate, bool insists)
 {
-    struct rank_groups groups[RUN_METRICS];
+    struct rank_groups groups[RUN_METRICS] = {{.all = 0}};
     bool is_ranked[RUN_METRICS];
     unsigned gating = 0;
     *c = (struct comparison){

@@ -167,7 +167,7 @@ static struct run_device *run_steps_device_of(struct run_steps *r, const struct 
 static void run_steps_take_work(struct run_steps *r, const struct event *e)
 {
     struct run_device *d = run_steps_device_of(r, e);
-    uint64_t at_ns = e->begin_ns > d->until_ns ? e->begin_ns : d->until_ns;
+    uint64_t at_ns = max_of(e->begin_ns, d->until_ns);
     if (e->end_ns <= at_ns)
         return;
     const struct steps *steps = &r->steps;
@@ -175,11 +175,9 @@ static void run_steps_take_work(struct run_steps *r, const struct event *e)
     uint32_t i = s ? (uint32_t)(s - steps->list) : steps->firsts[e->process->index];
     for (uint32_t end = steps->firsts[e->process->index + 1]; i < end; i++) {
         s = &steps->list[i];
-        uint64_t from_ns = s->begin_ns > at_ns ? s->begin_ns : at_ns;
-        uint64_t to_ns = s->end_ns < e->end_ns ? s->end_ns : e->end_ns;
         if (s->begin_ns >= e->end_ns)
             break;
-        r->list[i].values[RUN_GPU_BUSY] += to_ns > from_ns ? to_ns - from_ns : 0;
+        r->list[i].values[RUN_GPU_BUSY] += overlap_ns(s->begin_ns, s->end_ns, at_ns, e->end_ns);
     }
     d->until_ns = e->end_ns;
 }
@@ -259,8 +257,8 @@ static void fill_in(struct run_steps *r)
             r->list[k].values[RUN_GPU_IDLE] += r->steps.list[k].end_ns - r->steps.list[k].begin_ns;
     }
     for (uint32_t i = 0; i < r->steps.count; i++) {
-        uint64_t *values = r->list[i].values, *idle = &values[RUN_GPU_IDLE];
-        *idle = *idle > values[RUN_GPU_BUSY] ? *idle - values[RUN_GPU_BUSY] : 0;
+        uint64_t *values = r->list[i].values;
+        values[RUN_GPU_IDLE] -= min_of(values[RUN_GPU_IDLE], values[RUN_GPU_BUSY]);
         values[RUN_STEP_TIME] = r->steps.list[i].end_ns - r->steps.list[i].begin_ns;
     }
 }
@@ -270,9 +268,8 @@ static double whole_time(const struct run_steps *r)
 {
     uint64_t begin_ns = UINT64_MAX, end_ns = 0;
     for (uint32_t i = 0; i < r->steps.count; i++) {
-        const struct step *s = &r->steps.list[i];
-        begin_ns = s->begin_ns < begin_ns ? s->begin_ns : begin_ns;
-        end_ns = s->end_ns > end_ns ? s->end_ns : end_ns;
+        begin_ns = min_of(begin_ns, r->steps.list[i].begin_ns);
+        end_ns = max_of(end_ns, r->steps.list[i].end_ns);
     }
     return end_ns > begin_ns ? (double)(end_ns - begin_ns) : 0;
 }

@@ -395,8 +395,8 @@ static uint64_t first_event_ns(const struct recording *rec)
     uint64_t first_ns = UINT64_MAX;
     for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
-        uint64_t ns = p->min_ns <= p->max_ns ? clock_map_ns(&p->clock, p->min_ns) : UINT64_MAX;
-        first_ns = ns < first_ns ? ns : first_ns;
+        if (p->min_ns <= p->max_ns)
+            first_ns = min_of(first_ns, clock_map_ns(&p->clock, p->min_ns));
     }
     return first_ns;
 }

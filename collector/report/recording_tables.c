@@ -58,27 +58,29 @@ const struct process_dump *dumps_last(const struct recording *rec, uint64_t *cou
     *count = count_all(rec);
     for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
-        for (uint32_t k = 0; k < p->dump_count; k++) {
+        for (uint32_t k = 0; k < p->dump_count; k++)
             if (!last || at_ns(p, &p->dumps[k]) >= last_ns) {
                 last = &p->dumps[k];
                 last_ns = at_ns(p, last);
             }
-        }
     }
     return last;
 }
 
-enum { WHY, NUMBER, REASON, AT, BEGIN, LENGTH, LOST, HOST, PID };
+enum { WHY, AT = 3, BEGIN, LENGTH, HOST = 7, PID };
 
 static const struct column dump_columns[] = {
     [WHY] = {"why", "reason", .doc = "why the dump was written"},
-    [NUMBER] = {"dump", "dump", COLUMN_NUMBER, 5, .ascending = true, .doc = "its number"},
-    [REASON] = {"reason", .type = COLUMN_NUMBER, .doc = "the same as a number (event-stream.md)"},
+    {"dump", "dump", COLUMN_NUMBER, 5, .ascending = true, MEMBER(struct process_dump, number),
+     .doc = "its number"},
+    {"reason", .type = COLUMN_NUMBER, MEMBER(struct process_dump, reason),
+     .doc = "the same as a number (event-stream.md)"},
     [AT] = {"at_ns", "after", COLUMN_NS, 12, .ascending = true,
             .doc = "when, since the first event"},
     [BEGIN] = {"begin_ns", .type = COLUMN_NS, .doc = "nothing is missing after this time"},
     [LENGTH] = {"length_ns", "holds", COLUMN_NS, 12, .doc = "the time that it covers"},
-    [LOST] = {"state_lost", .type = COLUMN_COUNT, .doc = "older records that did not fit"},
+    {"state_lost", .type = COLUMN_COUNT, MEMBER(struct process_dump, lost),
+     .doc = "older records that did not fit"},
     [HOST] = {"host", .doc = "the host"},
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true, .doc = "the process"},
 };
@@ -104,13 +106,11 @@ static void dumps_fill_row(const struct table *t, uint32_t index, struct cell *c
         text = text_printf("process %u: %s", p->header.pid, why);
         free(why);
     }
+    members_show(t, d, cells);
     cells[WHY] = cell_owned(text);
-    cells[NUMBER] = cell_number(d->number);
-    cells[REASON] = cell_number(d->reason);
     cells[AT] = cell_number(at > r->total.begin_ns ? at - r->total.begin_ns : 0);
     cells[BEGIN] = cell_number(begin > r->total.begin_ns ? begin - r->total.begin_ns : 0);
     cells[LENGTH] = cell_number(at > begin ? at - begin : 0);
-    cells[LOST] = cell_number(d->lost);
     cells[HOST] = cell_text(p->header.host);
     cells[PID] = cell_number(p->header.pid);
 }
