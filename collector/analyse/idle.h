@@ -450,14 +450,8 @@ void idle_held_give(struct idle *d, struct idle_held *h, uint64_t busy_ns,
 void idle_held_charge(struct idle *d, struct idle_held *h, const struct idle_submit *call,
                       const struct idle_thread *before);
 
-/* Start-up (idle_start.c): starts, if the steps are complete before the walk; notes one more mark
- * of a step; and after the walk charges idle time until then to start-up. */
-void idle_start_begin(struct idle *d);
-void idle_start_mark(struct idle *d);
-void idle_start_charge(struct idle *d);
-
-/* The first: call before charging a gap that may be start-up. The second, with t->once_count set:
- * add the time that the program's own code ran, or could have, in a gap that ended at end_ns. */
+/* For start-up: call before charging a gap that may be one. The second, with t->once_count set: add
+ * the time that the program's own code ran, or could have, in a gap that ended at end_ns. */
 void idle_start_gap(struct idle *d, struct idle_track *t, struct idle_gap *gap);
 void idle_start_host(struct idle_track *t, uint64_t end_ns, uint64_t ns);
 
