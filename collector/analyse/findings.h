@@ -140,10 +140,6 @@ struct findings {
     uint32_t count;
 };
 
-/* Is the cost above both thresholds of the kind? `of_ns` is the base of its share, `part` the
- * recorded time as a share of the whole run. */
-bool finding_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns, double part);
-
 /*
  * The time of a device that costs are compared with: without start-up and without time that was not
  * recorded. That also suits a few steps after a long import, the last second of a flight recorder,
