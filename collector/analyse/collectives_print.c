@@ -110,41 +110,22 @@ static const char *fate_of(const struct pending_row *row)
                : "; its process was killed or stopped, or called exec: find out why";
 }
 
-/* Prints "it was at train (train.py:7); " if the stack is that of its last call. A stack of an
- * earlier call says only where it was then. */
-static void collectives_print_line(const struct pending_row *row, FILE *out)
-{
-    bool is_its = row->place->stack_ns >= row->place->begin_ns, is_open = row->place->is_open;
-    const char *before = !is_its   ? "newest stack, of an earlier call: "
-                         : is_open ? "at "
-                                   : "it was at ";
-    if (row->reported.line)
-        fprintf(out, "%s%s%s%s", is_open ? ", " : "", before, row->reported.line,
-                is_open ? "" : "; ");
-}
-
-/* Prints where the row's rank is. */
+/* Prints what the row's rank did last. A stack of an earlier call says only where it was then. */
 static void print_place(const struct pending_row *row, FILE *out)
 {
     const struct process_place *place = row->place;
     char text[UNIT_TEXT_BYTES];
-    const char *fate = row->process ? fate_of(row) : "";
-    if (!row->process)
-        fputs("its recording is not here, or not known", out);
-    else if (!place)
-        fputs("none of its calls is recorded", out);
-    else if (place->is_open) {
-        fprintf(out,
-                *fate && !row->process->is_stopped ? "it was in %s, called %s ago"
-                                                   : "it has been in %s for %s",
+    if (place)
+        fprintf(out, "its %s call was %s, %s ago", place->is_open ? "open" : "last",
                 place->function->name, time_text(text, ago(row, place->begin_ns)));
-        collectives_print_line(row, out);
-    } else {
-        collectives_print_line(row, out);
-        fprintf(out, "its last call was %s, %s ago", place->function->name,
-                time_text(text, ago(row, place->begin_ns)));
-    }
-    fputs(fate, out);
+    else
+        fputs("none of its calls is recorded here", out);
+    if (row->reported.line)
+        fprintf(out,
+                place->stack_ns < place->begin_ns ? "; newest stack, of an earlier call: %s"
+                                                  : ", at %s",
+                row->reported.line);
+    fputs(row->process ? fate_of(row) : "", out);
 }
 
 static void print_one(const struct pending_collective *p, FILE *out)
