@@ -132,6 +132,10 @@ char *step_wait_text(const struct step *step)
 
 #define CHANGES_SHOWN 5 /* rows of kernels in text, and as many of operators */
 
+enum { NAME, KIND, COUNTS = 4, SIGNED = 6 }; /* columns; the first two are keys, too */
+/* Values; the first is enum change_kind. */
+enum { IS, DIFFERENCE, MEDIAN_NS, SLOWEST_NS, MEDIAN_COUNT, SLOWEST_COUNT };
+
 /* 0 if it began in the median step, 1 in the slowest, -1 in neither. */
 static int compared_in(const struct step_differences *d, const struct process *p, uint64_t begin_ns)
 {
@@ -143,51 +147,36 @@ static int compared_in(const struct step_differences *d, const struct process *p
     return -1;
 }
 
-void step_differences_release(struct step_differences *d)
-{
-    free(d->list);
-    key_map_release(&d->places);
-}
-
 void step_differences_add(struct step_differences *d, enum change_kind kind,
                           const struct process *process, uint64_t begin_ns,
                           const struct kernel_name *name, uint64_t ns)
 {
-    struct step_change new = {.kind = kind, .name = name ? name->shown : "(others)"};
+    struct sums *s = &d->changes;
     int which = compared_in(d, process, begin_ns);
-    uint32_t number;
     if (which < 0)
         return;
-    number = KEY_MAP_ITEM(&d->places, ((struct key){kind, (uintptr_t)name, 0}), d->list, d->count,
-                          STEP_CHANGES_MAX, &new);
-    if (number) {
-        d->list[number - 1].count[which]++;
-        d->list[number - 1].ns[which] += ns;
+    uint64_t key = name ? sums_name_key(name) : sums_text(s, "(others)");
+    uint64_t *values = sums_row(s, key, kind, 0)->values;
+    values[IS] = kind;
+    values[MEDIAN_NS + which] += ns;
+    values[MEDIAN_COUNT + which]++;
+}
+
+void step_differences_finish(struct step_report *r)
+{
+    struct sums *s = &r->differs.changes;
+    const struct step *median = r->differs.compared[0], *slowest = r->differs.compared[1];
+    if (!median)
+        return;
+    for (uint32_t i = 0; i < STEP_PARTS; i++) {
+        const uint64_t values[] = {CHANGE_PART, 0, median->parts[i], slowest->parts[i], 0, 0};
+        sums_row_add(s, (struct key){sums_text(s, step_parts[i].name), CHANGE_PART, 0}, values);
     }
-}
-
-static uint64_t difference(const struct step_change *c)
-{
-    return c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
-}
-
-static int compare_changes(const void *left, const void *right)
-{
-    const struct step_change *a = left, *b = right;
-    return ORDER(a->kind, b->kind)
-               ?: ORDER(difference(b), difference(a))
-               ?: strcmp(a->name, b->name);
-}
-
-void step_differences_list(struct step_differences *d)
-{
-    for (uint32_t i = 0; d->compared[0] && i < STEP_PARTS; i++) {
-        struct step_change change = {.kind = CHANGE_PART,
-                                     .name = step_parts[i].name,
-                                     .ns = {d->compared[0]->parts[i], d->compared[1]->parts[i]}};
-        ARRAY_PUSH(d->list, d->count, &change);
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint64_t *v = s->rows[i].values;
+        v[DIFFERENCE] = max_of(v[SLOWEST_NS], v[MEDIAN_NS]) - min_of(v[SLOWEST_NS], v[MEDIAN_NS]);
     }
-    ARRAY_SORT(d->list, d->count, compare_changes);
+    sums_finish(s);
 }
 
 /* Compares the slowest step with the median one of its process. */
@@ -215,74 +204,71 @@ void step_differences_find(struct step_report *r)
         if (!step_has_only_waited(&r->steps, step))
             d->slowest[d->slowest_count++] = step;
     }
+    sums_init(&d->changes, &step_changes, r->walk, NULL);
+    d->changes.owner = r;
     if (d->slowest_count)
         compare_slowest(r);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-enum { CHANGE_NAME, CHANGE_KIND, SLOWEST_COUNT = 4, MEDIAN_COUNT, DIFFERENCE };
-
-static const struct column change_columns[] = {
-    [CHANGE_NAME] = {"name", "name", MEMBER(struct step_change, name),
-                     .doc = "the part, kernel or operator"},
-    [CHANGE_KIND] = {"kind", "", COLUMN_TEXT, 8, .doc = "part, kernel or operator"},
-    {"slowest_ns", "slowest", COLUMN_NS, 12, MEMBER(struct step_change, ns[1]),
+static const struct column columns[] = {
+    [NAME] = {"name", "name", SHOW(KEY, NAME), .doc = "the part, kernel or operator"},
+    [KIND] = {"kind", "", COLUMN_TEXT, 8, .doc = "part, kernel or operator"},
+    {"slowest_ns", "slowest", COLUMN_NS, 12, SHOW(VALUE, SLOWEST_NS),
      .doc = "its time in the slowest step"},
-    {"median_ns", "median", COLUMN_NS, 12, MEMBER(struct step_change, ns[0]),
+    {"median_ns", "median", COLUMN_NS, 12, SHOW(VALUE, MEDIAN_NS),
      .doc = "its time in the median step of the same process"},
-    [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 7, .spare = 1,
-                       .doc = "the number of them in the slowest step"},
-    [MEDIAN_COUNT] = {"median_count", "median count", COLUMN_COUNT, 12, .spare = 1,
-                      .doc = "the number of them in the median step"},
-    [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER, .doc = "slowest_ns minus median_ns"},
+    {"slowest_count", "count", COLUMN_COUNT, 7, .spare = 1, SHOW(VALUE, SLOWEST_COUNT),
+     .doc = "the number of them in the slowest step"},
+    {"median_count", "median count", COLUMN_COUNT, 12, .spare = 1, SHOW(VALUE, MEDIAN_COUNT),
+     .doc = "the number of them in the median step"},
+    {"difference_ns", NULL, COLUMN_NUMBER, .doc = "slowest_ns minus median_ns"},
 };
 
 /* Returns whether a row explains the difference: by its count, or a hundredth of the time. */
-static bool differs(const struct step_report *r, const struct step_change *c)
+static bool differs(const struct sums *s, uint32_t index)
 {
-    uint64_t ns = difference(c);
-    uint64_t longer_ns = step_ns(r->differs.compared[1]) - step_ns(r->differs.compared[0]);
-    return c->count[0] != c->count[1] || (ns && ns >= longer_ns / 100);
+    const struct step_differences *d = &((const struct step_report *)s->owner)->differs;
+    const uint64_t *v = s->rows[index].values;
+    uint64_t longer_ns = step_ns(d->compared[1]) - step_ns(d->compared[0]);
+    return v[MEDIAN_COUNT] != v[SLOWEST_COUNT] ||
+           (v[DIFFERENCE] && v[DIFFERENCE] >= longer_ns / 100);
 }
 
 static void changes_begin(struct table *t)
 {
-    const struct step_report *r = t->source;
     bool any = t->format != FORMAT_TEXT;
-    for (uint32_t i = 0; r && r->differs.compared[0] && i < r->differs.count && !any; i++)
-        any = differs(r, &r->differs.list[i]);
-    t->is_there = r && r->differs.compared[0] && any;
-    t->count = t->is_there ? r->differs.count : 0;
+    sums_begin(t);
+    for (uint32_t i = 0; i < t->count && !any; i++)
+        any = differs(t->source, i);
+    t->count = any ? t->count : 0;
+    t->is_there = t->count > 0;
 }
 
 /* Text has only the largest differences. */
 static bool has_change(const struct table *t, uint32_t index)
 {
-    const struct step_report *r = t->source;
-    const struct step_change *changes = r->differs.list;
-    if (t->format != FORMAT_TEXT)
-        return true;
-    if (!differs(r, &changes[index]))
-        return false;
-    return changes[index].kind == CHANGE_PART || index < CHANGES_SHOWN ||
-           changes[index - CHANGES_SHOWN].kind != changes[index].kind;
+    const struct sums *s = t->source;
+    uint64_t kind = s->rows[index].values[IS];
+    return t->format != FORMAT_TEXT ||
+           (differs(s, index) && (kind == CHANGE_PART || index < CHANGES_SHOWN ||
+                                  s->rows[index - CHANGES_SHOWN].values[IS] != kind));
 }
 
-static void fill_change(const struct table *t, uint32_t index, struct cell *cells)
+static void fill_change(const struct table *t, const struct sums_row *row, struct cell *cells)
 {
-    static const char *const kinds[CHANGE_KINDS] = {
-        [CHANGE_PART] = "part", [CHANGE_KERNEL] = "kernel", [CHANGE_OPERATOR] = "operator"};
-    const struct step_change *c = table_item(t, index);
-    for (unsigned i = 0; i < STEP_PARTS && c->kind == CHANGE_PART && t->format == FORMAT_TEXT; i++)
-        if (strcmp(c->name, step_parts[i].name) == 0)
-            cells[CHANGE_NAME] = cell_text(step_parts[i].title);
-    cells[CHANGE_KIND] = cell_text(kinds[c->kind]);
-    cells[DIFFERENCE] = cell_number(c->ns[1] - c->ns[0]); /* shown with a sign */
-    if (c->kind == CHANGE_PART)
-        return;
-    cells[SLOWEST_COUNT] = cell_number(c->count[1]);
-    cells[MEDIAN_COUNT] = cell_number(c->count[0]);
+    static const char *const kinds[] = {
+        [CHANGE_OPERATOR] = "operator", [CHANGE_KERNEL] = "kernel", [CHANGE_PART] = "part"};
+    bool is_part = row->values[IS] == CHANGE_PART;
+    for (unsigned i = 0; i < STEP_PARTS && is_part && t->format == FORMAT_TEXT; i++)
+        if (strcmp(cells[NAME].text, step_parts[i].name) == 0)
+            cells[NAME] = cell_text(step_parts[i].title);
+    cells[KIND] = cell_text(kinds[row->values[IS]]);
+    cells[SIGNED] = /* shown with a sign */
+        cell_number(row->values[SLOWEST_NS] - row->values[MEDIAN_NS]);
+    if (is_part)
+        cells[COUNTS] = cells[COUNTS + 1] = (struct cell){0};
 }
 
 /* Prints a command that shows the ranges and calls of the step. If it waited for another rank for
@@ -319,7 +305,7 @@ static void print_waits(const struct step_report *r, FILE *out)
 
 static void changes_before(const struct table *t, FILE *out)
 {
-    const struct step_report *r = t->source;
+    const struct step_report *r = ((const struct sums *)t->source)->owner;
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
     char *slowest = step_text(r, r->differs.compared[1]),
          *median = step_text(r, r->differs.compared[0]);
@@ -332,15 +318,20 @@ static void changes_before(const struct table *t, FILE *out)
     print_alone(r, out);
 }
 
-const struct table_info step_changes_table = {
-    .name = "steps",
-    .place = PLACE_STEPS,
-    .key = "slowest_step",
-    TABLE_COLUMNS(change_columns),
-    .rows = {ROWS_IN(struct step_report, differs.list, differs.count)},
-    .is_further = true,
-    .begin = changes_begin,
-    .has = has_change,
-    .row = fill_change,
-    .text_before = changes_before,
+const struct sums_info step_changes = {
+    .keys = {KEY_TEXT, KEY_NUMBER},
+    .values = {JOIN_MOST, JOIN_MOST, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
+    .rows_max = STEP_CHANGES_MAX,
+    .order = IS,
+    .then = {DIFFERENCE},
+    .fill = fill_change,
+    .table = {.begin = changes_begin,
+              .has = has_change,
+              .row = sums_show,
+              .name = "steps",
+              .place = PLACE_STEPS,
+              .key = "slowest_step",
+              TABLE_COLUMNS(columns),
+              .is_further = true,
+              .text_before = changes_before},
 };

@@ -21,7 +21,7 @@ static void step_report_analysis_release(struct report *report)
     free(r->sweeps);
     free(r->thread_phases);
     free(r->order);
-    step_differences_release(&r->differs);
+    sums_release(&r->differs.changes);
 }
 
 /* ---- the time of a process, moment by moment ------------------------------------------------- */
@@ -272,7 +272,7 @@ static int step_report_end(void *context)
         assert(sum_ns == step_ns(step)); /* for any file */
         (void)sum_ns;
     }
-    step_differences_list(&r->differs);
+    step_differences_finish(r);
     return 0;
 }
 

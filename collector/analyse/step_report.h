@@ -10,7 +10,7 @@
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
 
 #include "analyse/idle.h"
-#include "base/key_map.h"
+#include "query/sums.h"
 #include "resolve/op_phases.h"
 #include "resolve/steps.h"
 #include "table/table.h"
@@ -32,14 +32,8 @@ struct step_sweep {
     uint8_t phase; /* the last phase in this step */
 };
 
-/* A part, a kernel or an operator in the median step and in the slowest. */
-enum change_kind { CHANGE_PART, CHANGE_KERNEL, CHANGE_OPERATOR, CHANGE_KINDS };
-struct step_change {
-    enum change_kind kind;
-    const char *name;
-    uint64_t count[2];
-    uint64_t ns[2];
-};
+/* What is compared in two steps, the last rows first. */
+enum change_kind { CHANGE_OPERATOR = 1, CHANGE_KERNEL, CHANGE_PART };
 
 struct report;
 
@@ -60,9 +54,7 @@ struct step_differences {
     const struct step *slowest[SLOWEST_SHOWN]; /* without steps that only waited for others */
     uint32_t slowest_count;
     const struct step *compared[2]; /* the median step and the slowest; NULL: none */
-    struct key_map places;          /* (kind, name) -> index + 1 in `list`, during the walk */
-    struct step_change *list;       /* owned; by kind, largest difference first */
-    uint32_t count;
+    struct sums changes;            /* parts, kernels and operators in both steps */
 };
 
 struct step_report {
@@ -84,8 +76,6 @@ uint64_t step_report_quantile(const struct step_report *r, double fraction);
 
 /* ---- step_changes.c ---- */
 
-void step_differences_release(struct step_differences *d);
-
 /* Call when the steps are in order: chooses the steps to compare. */
 void step_differences_find(struct step_report *r);
 
@@ -94,8 +84,8 @@ void step_differences_add(struct step_differences *d, enum change_kind kind,
                           const struct process *process, uint64_t begin_ns,
                           const struct kernel_name *name, uint64_t ns);
 
-/* Call after the walk: makes the list. */
-void step_differences_list(struct step_differences *d);
+/* Call after the walk: completes the changes. */
+void step_differences_finish(struct step_report *r);
 
 /* ---- For each step, the process that its own process waited for longest in it (struct step), as
  * analyse/idle.h knows it ---- */
@@ -123,10 +113,11 @@ static inline uint64_t step_ns(const struct step *s)
 }
 
 /* The tables of statistics, of the split, of steps and of phases; the differences follow the first
- * two. Their state is a struct step_report, which may be NULL. */
+ * two. Their state is a struct step_report, which may be NULL; that of the differences a struct
+ * sums. */
 #define STEP_TABLES 4
 extern const struct table_info step_tables[STEP_TABLES];
-extern const struct table_info step_changes_table;
+extern const struct sums_info step_changes;
 
 /* New text: "step 17", or "step 17 of rank 3" with several processes. */
 char *step_text(const struct step_report *r, const struct step *step);

@@ -127,7 +127,7 @@ const struct table_info *report_not_in_parts(const struct report_view *v)
 {
     const struct table_info *info;
     for (unsigned i = 0; (info = report_table_at(i)); i++)
-        if (report_names(v, info, 1) && (info->by != BY_NAME || info == &step_changes_table ||
+        if (report_names(v, info, 1) && (info->by != BY_NAME || info == &step_changes.table ||
                                          (info >= step_tables && info < step_tables + STEP_TABLES)))
             return info;
     return NULL;
