@@ -50,9 +50,8 @@ enum { OK = 200, BAD = 400, NOT_ALLOWED = 405, TOO_LARGE = 431 };
 struct resource {
     const char *name; /* path after the secret; "" is the first page */
     const char *type;
-    const char *policy;   /* Content-Security-Policy */
-    const char *download; /* the file name to save it under; NULL: shown */
-    int fd;               /* of a regular file */
+    const char *policy; /* Content-Security-Policy */
+    int fd;             /* of a regular file */
 };
 
 struct server {
@@ -194,24 +193,21 @@ static void answer(const struct server *s, int fd, const struct request *r, int 
 {
     const struct resource *found = NULL;
     struct stat st = {.st_size = 0};
-    char head[1024], location[SECRET_BYTES + 32] = "", download[96] = "";
+    char head[1024], location[SECRET_BYTES + 32] = "";
     if (status == OK)
         status = look_up(s, r, &found);
     if (found && fstat(found->fd, &st) < 0)
         return;
     if (status == 303)
         snprintf(location, sizeof location, "Location: /%s/\r\n", s->secret);
-    if (found && found->download)
-        snprintf(download, sizeof download, "Content-Disposition: attachment; filename=\"%s\"\r\n",
-                 found->download);
     int bytes = snprintf(head, sizeof head,
-                         "HTTP/1.1 %d \r\nContent-Length: %llu\r\nContent-Type: %s\r\n%s%s%s"
+                         "HTTP/1.1 %d \r\nContent-Length: %llu\r\nContent-Type: %s\r\n%s%s"
                          "Content-Security-Policy: %s\r\nX-Content-Type-Options: nosniff\r\n"
                          "Referrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n"
                          "Cross-Origin-Resource-Policy: same-origin\r\nCache-Control: no-store\r\n"
                          "Connection: close\r\n\r\n",
                          status, (unsigned long long)st.st_size, found ? found->type : "text/plain",
-                         status == NOT_ALLOWED ? "Allow: GET, HEAD\r\n" : "", location, download,
+                         status == NOT_ALLOWED ? "Allow: GET, HEAD\r\n" : "", location,
                          found ? found->policy : "default-src 'none'");
     bool has_body = found && !r->is_head;
     off_t sent = 0;
@@ -429,12 +425,11 @@ static enum exit_code serve_all(const struct options *options, int page, int tra
 {
     char *name = xml_string(options->paths[0]);
     struct resource resources[] = {
-        {"", "text/html; charset=utf-8", OWN_POLICY, NULL, view_fill(view_index, name)},
-        {"perfetto.js", "text/javascript; charset=utf-8", OWN_POLICY, NULL,
-         view_fill(view_script, "")},
-        {"view.css", "text/css; charset=utf-8", OWN_POLICY, NULL, view_fill(view_style, "")},
-        {"page.html", "text/html; charset=utf-8", PAGE_POLICY, NULL, page},
-        {"trace.json", "application/json", OWN_POLICY, "gpuprof-trace.json", trace},
+        {"", "text/html; charset=utf-8", OWN_POLICY, view_fill(view_index, name)},
+        {"perfetto.js", "text/javascript; charset=utf-8", OWN_POLICY, view_fill(view_script, "")},
+        {"view.css", "text/css; charset=utf-8", OWN_POLICY, view_fill(view_style, "")},
+        {"page.html", "text/html; charset=utf-8", PAGE_POLICY, page},
+        {"trace.json", "application/json", OWN_POLICY, trace},
         {.name = NULL},
     };
     int stop_fd = stop_signals();
