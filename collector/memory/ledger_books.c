@@ -148,14 +148,13 @@ static void books_take_out(struct ledger *l, uint32_t place, uint64_t at_ns)
     l->unused = place;
 }
 
-/* Drops a block without a recorded release. Mapped physical memory stays, without its address. */
-static void replace(struct ledger *l, uint32_t place, uint64_t at_ns)
+/* Removes a block without references; mapped physical memory stays, without its handle. */
+static void drop_unused(struct ledger *l, uint32_t place, uint64_t at_ns)
 {
-    struct ledger_block *b = &l->blocks[place];
-    l->doubts.replaced += b->kind != LEDGER_NOT_OWN;
-    b->refs = 0;
-    unname(l, place);
-    if (!b->maps)
+    const struct ledger_block *b = &l->blocks[place];
+    if (!b->refs)
+        unname(l, place);
+    if (!b->refs && !b->maps)
         books_take_out(l, place, at_ns);
 }
 
@@ -176,8 +175,11 @@ void books_put_in(struct ledger *l, const struct ledger_block *wanted)
     struct key key =
         ledger_books_key_of(wanted->process, ledger_space_of(wanted->kind), wanted->address);
     uint32_t there = (uint32_t)key_map_get(&l->places, key);
-    if (there)
-        replace(l, there, wanted->begin_ns);
+    if (there) { /* its release was not recorded */
+        l->doubts.replaced += l->blocks[there].kind != LEDGER_NOT_OWN;
+        l->blocks[there].refs = 0;
+        drop_unused(l, there, wanted->begin_ns);
+    }
     uint32_t place = new_place(l);
     l->doubts.beyond += !place;
     if (!place)
@@ -206,16 +208,6 @@ void books_reset(struct ledger *l, const struct process *p, uint32_t device, boo
 
 /* ---- physical memory ------------------------------------------------------------------------- */
 
-/* Removes physical memory that has no reference and no mapping left. */
-static void drop_physical(struct ledger *l, uint32_t place, uint64_t at_ns)
-{
-    struct ledger_block *b = &l->blocks[place];
-    if (b->refs == 0)
-        unname(l, place);
-    if (!b->refs && !b->maps)
-        books_take_out(l, place, at_ns);
-}
-
 void books_release_physical(struct ledger *l, const struct process *p, uint64_t handle,
                             uint64_t at_ns)
 {
@@ -223,7 +215,7 @@ void books_release_physical(struct ledger *l, const struct process *p, uint64_t 
     if (!place)
         return; /* imported from another process */
     l->blocks[place].refs -= l->blocks[place].refs > 0;
-    drop_physical(l, place, at_ns);
+    drop_unused(l, place, at_ns);
 }
 
 static void report_mapped(const struct ledger *l, const struct mapping *where,
@@ -251,7 +243,7 @@ static void unmap(struct ledger *l, const struct process *p, uint64_t address, u
         b->maps--;
         b->refs -= releases && b->refs > 0;
         report_mapped(l, &was, LEDGER_UNMAPPED, at_ns);
-        drop_physical(l, was.to, at_ns);
+        drop_unused(l, was.to, at_ns);
     }
 }
 

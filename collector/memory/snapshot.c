@@ -45,7 +45,6 @@ struct action {
 };
 
 struct snapshot_device {
-    bool is_used;
     struct spool actions;
     struct mappings segments; /* live segments that are not mapped; each leads to its fact */
     bool *known;              /* owned, by fact */
@@ -77,9 +76,7 @@ static void note(struct snapshot *s, const struct ledger_block *b, uint64_t at_n
                  uint32_t unless)
 {
     const struct action action = {name, b->address, b->bytes, at_ns, b->owner, unless};
-    struct snapshot_device *d = device_of(s, b->device);
-    d->is_used = true;
-    spool_append(&d->actions, &action);
+    spool_append(&device_of(s, b->device)->actions, &action);
 }
 
 /* Like PyTorch: a block without other streams is free as soon as requested. */
@@ -161,7 +158,6 @@ static void snapshot_change(void *context, enum ledger_change change, struct led
         note(s, b, at_ns, "oom", b->kind == LEDGER_TENSOR ? ALWAYS : HAS_BLOCKS);
     } else if (change == LEDGER_ASKED) {
         d->free = b->bytes;
-        d->is_used = true;
     }
 }
 
@@ -382,7 +378,7 @@ static void add_device(struct snapshot *s, struct snapshot_device *d)
                                .bytes = s->allocated,
                                .at_ns = s->report->processes[s->process->index].last_ns,
                                .origin = NOBODY};
-    if (d->is_used)
+    if (d->actions.count)
         add_action(s, &end);
     put(s, APPEND);
 }
@@ -390,7 +386,7 @@ static void add_device(struct snapshot *s, struct snapshot_device *d)
 static void set_devices(struct snapshot *s)
 {
     unsigned count = SNAPSHOT_DEVICES_MAX;
-    while (count && !s->devices[count - 1].is_used)
+    while (count && !s->devices[count - 1].actions.count)
         count--;
     put_own(s, "device_traces");
     put(s, EMPTY_LIST);
