@@ -9,12 +9,9 @@ const causeTexts = {
   sync: "synchronisation",
   copy: "blocking copies",
   loader: "data loading",
-  allocation: "allocation",
   communication: "waiting for other ranks",
   capture: "capture, loading, compilation",
-  "start-up": "start-up",
   nothing: "nothing submitted",
-  unknown: "unknown",
 };
 const CAUSES_SHOWN = 6, PLACES_SHOWN = 3, CALLS_SHOWN = 5;
 const START_UP_MIN = .0005; /* of the time: less is shown as 0 */

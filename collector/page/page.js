@@ -278,13 +278,6 @@ const labelOf = (column) => column.label || column.key.replace(/_ns$/, "").repla
 const isFilled = (table, i) => table.rows.some((row) => row[i] !== null && row[i] !== "");
 const differs = (table, i) => table.rows.some((row) => row[i] !== table.rows[0][i]);
 
-function compare(a, b, numeric) {
-  if (a === null || b === null) return (a === null) - (b === null) || 0;
-  return numeric && typeof a === "number" && typeof b === "number" ?
-    a - b :
-    String(a).localeCompare(String(b), "en", {numeric: true});
-}
-
 function cellOf(type, value, isFirst, isNarrow) {
   const text = written(type, value);
   if (type === "share" && typeof value === "number") {
@@ -332,8 +325,9 @@ function drawTable(table, how = {}) {
       texts.some((column) => column.text(row).toLowerCase().includes(word))));
     if (sorted) {
       const {at, isNumber} = sorted, sign = falls ? -1 : 1;
-      rows.sort((a, b) => (a[at] === null) - (b[at] === null) ||
-          sign * compare(a[at], b[at], isNumber));
+      const compare = isNumber ? (a, b) => a - b :
+        (a, b) => String(a).localeCompare(String(b), "en", {numeric: true});
+      rows.sort((a, b) => (a[at] === null) - (b[at] === null) || sign * compare(a[at], b[at]));
     }
     show(0);
   }
