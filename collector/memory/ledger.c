@@ -10,10 +10,6 @@
 
 #define OUT_OF_MEMORY 2 /* of the runtime and the driver */
 
-/* CUPTI's kinds of memory for variables of modules. */
-#define KIND_STATIC         6
-#define KIND_MANAGED_STATIC 7
-
 /* An effect that takes place when its call returns. */
 struct ledger_late {
     struct ledger_block block; /* it begins then */
@@ -215,12 +211,10 @@ static void take_pool(struct ledger *l, const struct event *e)
 /* Describes the record's memory; false if it is not the program's own. */
 static bool describe_reported(const struct record *r, struct ledger_block *b)
 {
-    static const uint8_t kinds[] = {[2] = LEDGER_PINNED + 1,
-                                    [3] = LEDGER_LINEAR + 1,
-                                    [4] = LEDGER_ARRAY + 1,
-                                    [5] = LEDGER_MANAGED + 1,
-                                    [KIND_STATIC] = LEDGER_STATIC + 1,
-                                    [KIND_MANAGED_STATIC] = LEDGER_STATIC + 1};
+    static const uint8_t kinds[] = {
+        /* by CUPTI's number; two are for variables of modules */
+        [2] = LEDGER_PINNED + 1,  [3] = LEDGER_LINEAR + 1, [4] = LEDGER_ARRAY + 1,
+        [5] = LEDGER_MANAGED + 1, [6] = LEDGER_STATIC + 1, [7] = LEDGER_STATIC + 1};
     uint64_t kind = record_arg(r, MEMORY_KIND);
     if (kind >= sizeof kinds || !kinds[kind])
         return false;

@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/idle.h"
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/memory.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "error.h"
 #include "table/screen.h"
 
 #define ESCAPED "\\u003c"

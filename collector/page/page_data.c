@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyse/device_peak.h"
-#include "analyse/gpu_report.h"
 #include "base/text.h"
 #include "page/page.h"
 #include "read/process.h"

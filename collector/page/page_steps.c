@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analyse/gpu_report.h"
 #include "analyse/op_report.h"
 #include "base/array.h"
 #include "base/memory.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/nccl_call.h"
 

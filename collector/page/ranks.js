@@ -82,9 +82,8 @@ function drawSteps(box, series) {
       (width > 1 ? ` and ${width - 1} more, the longest` : "") +
       ": " + said(series[y], rows[y][x]),
     (x, y) => steps.choose(series[y].process, rows[y][x] < 0 ? firstOf(x, y) : rows[y][x]));
-  const listen = (process, step) =>
+  steps.listener = (process, step) =>
     place(Math.floor(step / width), series.findIndex((s) => s.process === process));
-  steps.listeners.push(listen);
   add(box,
     lead("A row for each process, a column for each step",
       width > 1 && ` (the longest of ${width})`,
@@ -96,5 +95,5 @@ function drawSteps(box, series) {
       "Click a cell to look into it above."),
     el("div", {class: "map"}, rankLabels(series, height), el("div", {}, grid, stepLabels(series))),
     small(time(low), el("span", {class: "scale", "aria-hidden": "true"}), time(high)));
-  listen(...steps.chosen);
+  steps.listener(...steps.chosen);
 }

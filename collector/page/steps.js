@@ -4,10 +4,8 @@
 const COLUMNS_MAX = 300, ALIKE = .99;
 const WAIT_NS = 1000; /* clocks of two processes agree only so well */
 
-/* `data.steps` with details by process and place, the chosen step, and its listeners. */
-const steps = {
-  listeners: []
-};
+/* `data.steps` with details by process and place, the chosen step, and its listener. */
+const steps = {};
 
 function prepareSteps(raw) {
   steps.series = raw.processes.map(([process, median, list]) => ({
@@ -190,7 +188,7 @@ sections.steps = (box, raw) => {
     drawn.replaceChildren(...drawSeries(series, chosen, (i) => steps.choose(series.process, i)),
       drawStep(series, chosen));
     steps.chosen = [series.process, chosen];
-    steps.listeners.forEach((listener) => listener(...steps.chosen));
+    if (steps.listener) steps.listener(...steps.chosen);
   };
   const [definition, counts] = (tableOf("step_stats").note || "").split("\n");
   add(box,
