@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,18 @@ const struct export_format folded_export = {.file = {"folded", "folded"}, .flame
 const struct export_format speedscope_export = {.file = {"speedscope", "json"},
                                                 .flame = FLAME_SPEEDSCOPE};
 
+/* What a worker's walk found. */
+struct lane_found {
+    struct walk_found walk;          /* of the process with this index */
+    struct selection_found selected; /* by the worker with this index */
+};
+
+/* The place of a row in the timeline. */
+struct row_place {
+    uint64_t ns;
+    uint64_t process;
+};
+
 struct export
 {
     struct recording rec;
@@ -46,6 +59,9 @@ struct export
     const struct export_format *format;
     struct export_writer *writer;
     struct output *out;
+    struct consumer consumer; /* of the events */
+    struct row_place at;      /* in a worker: of the current event */
+    struct lane_found *found; /* shared with the workers */
 };
 
 static int export_verb_take(void *context, const struct slice *s)
@@ -54,13 +70,6 @@ static int export_verb_take(void *context, const struct slice *s)
     if (!s->is_filtered)
         x->format->take(x->writer, s);
     return x->out->error ? WALK_STOP : 0; /* output_finish reports it */
-}
-
-static int export_verb_end(void *context)
-{
-    struct export *x = context;
-    x->format->end(x->writer);
-    return 0;
 }
 
 /* ---- rows by several workers ------------------------------------------------------------------
@@ -73,66 +82,42 @@ static int export_verb_end(void *context)
 
 #define LANE_BYTES (256u << 10) /* read at a time */
 
-struct row_place {
-    uint64_t ns;
-    uint64_t process;
-};
-
-struct lane {
-    struct export *export;
-    const struct consumer *consumer;
-    int to;
-    struct row_place at; /* of the current event */
-};
-
 static int send_rows(void *context, const char *data, size_t length)
 {
-    const struct lane *l = context;
-    return workers_write(l->to, data, length) ? 0 : EPIPE;
+    return workers_write(*(const int *)context, data, length) ? 0 : EPIPE;
 }
 
 /* If times of a damaged file go back, the last time counts. Slices still open at the end come last,
  * by kind. */
 static int lane_take(void *context, const struct slice *s)
 {
-    struct lane *l = context;
-    struct output *out = l->export->out;
-    uint64_t before = output_bytes(out);
+    struct export *x = context;
+    uint64_t before = output_bytes(x->out);
     uint64_t behind = s->change ? s->span->type : 0; /* enum span_type */
     uint64_t ns = s->event.record->type ? s->event.begin_ns : UINT64_MAX - behind;
-    int error = l->consumer->take(l->consumer->context, s);
-    l->at.ns = max_of(ns, l->at.ns);
-    l->at.process = s->event.process->index;
-    if (output_bytes(out) != before)
-        output_write(out, (const char *)&l->at, sizeof l->at);
+    int error = export_verb_take(x, s);
+    x->at = (struct row_place){max_of(ns, x->at.ns), s->event.process->index};
+    if (output_bytes(x->out) != before)
+        output_write(x->out, (const char *)&x->at, sizeof x->at);
     return error;
 }
 
-/* Sends an empty line after the rows, and what the walk found. */
 static enum exit_code lane_work(void *context, uint32_t index, int to)
 {
-    struct lane *l = context;
-    struct export *x = l->export;
+    struct export *x = context;
     struct walk *w = &x->report.walk;
-    struct consumer consumer = *l->consumer;
-    consumer.context = l;
-    consumer.take = lane_take;
-    consumer.end = NULL;
-    l->to = to;
+    x->consumer.take = lane_take;
     x->selection.found = (struct selection_found){0};
-    output_divert(x->out, send_rows, l);
+    output_divert(x->out, send_rows, &to);
     x->out->room = NULL; /* the parent bounds them all */
     recording_keep_share(w->rec, index);
-    if (walk_run(w, NULL, &consumer, 1) != 0) /* after a message */
+    if (walk_run(w, NULL, &x->consumer, 1) != 0) /* after a message */
         return EXIT_ENVIRONMENT;
-    output_write(x->out, "\n", 1);
-    output_write(x->out, (const char *)&x->selection.found, sizeof x->selection.found);
-    for (uint32_t i = 0; i < w->rec->count; i++) {
-        struct process *p = w->rec->processes[i];
-        struct walk_found found = walk_found(w, p);
-        output_write(x->out, (const char *)&found, p->is_elsewhere ? 0 : sizeof found);
-    }
     output_drain(x->out);
+    x->found[index].selected = x->selection.found;
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        if (!w->rec->processes[i]->is_elsewhere)
+            x->found[i].walk = walk_found(w, w->rec->processes[i]);
     return x->out->error ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
@@ -141,113 +126,82 @@ struct incoming {
     FILE *file;
     char *line; /* owned: the next row */
     size_t room;
-    ssize_t bytes; /* 0: the worker has ended */
+    ssize_t bytes; /* 0 or below: the worker has ended */
     struct row_place at;
     char buffer[LANE_BYTES];
 };
 
-/* Reads what the walk of a worker found. Returns false if it ended before. */
-static bool read_found(struct export *x, FILE *file, uint32_t worker)
+static void next_row(struct incoming *in)
+{
+    in->bytes = getline(&in->line, &in->room, in->file);
+    if (in->bytes > 0 && fread(&in->at, sizeof in->at, 1, in->file) != 1)
+        in->bytes = 0;
+}
+
+static void merge_rows(struct output *out, struct incoming *lanes, uint32_t count)
+{
+    for (struct incoming *next = lanes; next && !out->error;) {
+        next = NULL;
+        for (struct incoming *in = lanes; in < lanes + count; in++)
+            if (in->bytes > 0 && (!next || (ORDER(in->at.ns, next->at.ns)
+                                                ?: ORDER(in->at.process, next->at.process)) < 0))
+                next = in;
+        if (next) {
+            output_write(out, next->line, (size_t)next->bytes);
+            next_row(next);
+        }
+    }
+}
+
+/* Merges the rows of all workers, and then what they found. Returns 0, or an error after a
+ * message. */
+static int gather_rows(struct export *x, struct workers *workers)
 {
     struct walk *w = &x->report.walk;
-    struct selection_found selected;
-    struct walk_found found;
-    bool is_read = fread(&selected, sizeof selected, 1, file) == 1;
-    if (is_read)
-        selection_add_found(&x->selection.found, &selected);
-    for (uint32_t i = 0; is_read && i < w->rec->count; i++) {
-        if (w->rec->processes[i]->worker != worker)
-            continue;
-        is_read = fread(&found, sizeof found, 1, file) == 1;
-        if (is_read)
-            walk_add_found(w, w->rec->processes[i], &found);
+    uint32_t count = workers->count;
+    struct incoming *lanes = memory_new(count, sizeof *lanes);
+    for (uint32_t i = 0; i < count; i++) {
+        lanes[i].file = memory_from(fdopen(workers->list[i].from, "r"));
+        workers->list[i].from = -1; /* fclose closes it */
+        setvbuf(lanes[i].file, lanes[i].buffer, _IOFBF, LANE_BYTES);
+        next_row(&lanes[i]);
     }
-    return is_read;
-}
-
-/* Reads the next row, or what follows the last one. Returns false if the worker ended early. */
-static bool next_row(struct export *x, struct incoming *in, uint32_t worker)
-{
-    in->bytes = !in->file ? 0 : getline(&in->line, &in->room, in->file);
-    if (in->bytes > 1)
-        return fread(&in->at, sizeof in->at, 1, in->file) == 1;
-    bool has_ended = in->bytes == 1;
-    in->bytes = 0;
-    return has_ended && read_found(x, in->file, worker);
-}
-
-/* Returns the number of a worker that ended early, WORKERS_DONE, or WORKERS_UNWANTED if the output
- * failed. */
-static uint32_t merge_rows(struct export *x, struct incoming *lanes, uint32_t count)
-{
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (!next_row(x, &lanes[i], i))
-            return i;
-    while (next < count && !x->out->error) {
-        next = count;
-        for (uint32_t i = 0; i < count; i++)
-            if (lanes[i].bytes &&
-                (next == count || (ORDER(lanes[i].at.ns, lanes[next].at.ns)
-                                       ?: ORDER(lanes[i].at.process, lanes[next].at.process)) < 0))
-                next = i;
-        if (next == count)
-            return WORKERS_DONE;
-        output_write(x->out, lanes[next].line, (size_t)lanes[next].bytes);
-        if (!next_row(x, &lanes[next], next))
-            return next;
+    merge_rows(x->out, lanes, count);
+    for (uint32_t i = 0; i < count; i++) {
+        fclose(lanes[i].file);
+        free(lanes[i].line);
     }
-    return WORKERS_UNWANTED;
+    free(lanes);
+    enum exit_code code = workers_end(workers, x->out->error ? WORKERS_UNWANTED : WORKERS_DONE);
+    for (uint32_t i = 0; i < w->rec->count; i++) {
+        selection_add_found(&x->selection.found, &x->found[i].selected);
+        walk_add_found(w, w->rec->processes[i], &x->found[i].walk);
+    }
+    return code == EXIT_OK ? 0 : GPUPROF_IO;
 }
 
 /* Writes a row per event. Returns 0, or an error after a message, also if the output has an
  * error. */
-static int write_rows(struct export *x, const struct consumer *consumer)
+static int write_rows(struct export *x)
 {
     struct walk *w = &x->report.walk;
-    struct lane lane = {.export = x, .consumer = consumer};
     struct workers workers;
-    uint32_t count = w->rec->workers;
+    size_t bytes = w->rec->count * sizeof *x->found;
+    if (w->rec->workers <= 1)
+        return walk_run(w, NULL, &x->consumer, 1);
     recording_deal(w->rec);
-    if (count <= 1 || !workers_start(&workers, count, lane_work, &lane))
-        return walk_run(w, NULL, consumer, 1);
-    struct incoming *lanes = memory_new(count, sizeof *lanes);
-    for (uint32_t i = 0; i < count; i++) {
-        lanes[i].file = fdopen(workers.list[i].from, "r");
-        if (lanes[i].file) { /* which closes it */
-            workers.list[i].from = -1;
-            setvbuf(lanes[i].file, lanes[i].buffer, _IOFBF, LANE_BYTES);
-        }
-    }
-    uint32_t how = merge_rows(x, lanes, count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (lanes[i].file)
-            fclose(lanes[i].file);
-        free(lanes[i].line);
-    }
-    free(lanes);
-    enum exit_code code = workers_end(&workers, how);
-    if (how != WORKERS_DONE || code != EXIT_OK)
-        return code == EXIT_OK ? 0 : GPUPROF_IO;
-    return consumer->end(consumer->context);
+    x->found = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (x->found == MAP_FAILED)
+        memory_missing();
+    int error = workers_start(&workers, w->rec->workers, lane_work, x)
+                    ? gather_rows(x, &workers)
+                    : walk_run(w, NULL, &x->consumer, 1);
+    munmap(x->found, bytes);
+    return error;
 }
 
 /* ---- the verb ----------------------------------------------------------------------------------
  */
-
-/* Tables are complete only after the walk or a second one, so the last rows are written after them.
- * Returns 0, or an error after a message. */
-static int write_with_tables(struct export *x, const struct consumer *consumer)
-{
-    struct consumer first = *consumer;
-    first.end = NULL;
-    int error = report_walk(&x->report, &first);
-    if (error == 0)
-        error = report_end(&x->report);
-    if (error == 0 && !x->out->error)
-        x->format->end(x->writer);
-    return error;
-}
 
 /* Returns 0, or an error after a message. */
 static int write_events(struct export *x, const struct options *options)
@@ -261,7 +215,7 @@ static int write_events(struct export *x, const struct options *options)
         .symbols = options->symbols,
         .found = &x->steps};
     r->making.histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
-    int error = 0;
+    int error;
     if (!x->format->is_rows)
         report_begin(r, &x->rec, &request);
     struct export_scope scope = {.options = options,
@@ -270,15 +224,16 @@ static int write_events(struct export *x, const struct options *options)
                                  .selection = x->is_cut ? &x->selection : NULL,
                                  .report = r};
     unsigned work = recording_any(&x->rec, process_expects_gpu) ? WALK_WORK | WALK_LOSSES : 0;
-    struct consumer consumer = {
-        .context = x, .needs = WALK_SPANS | work, .take = export_verb_take, .end = export_verb_end};
-    x->writer = x->format->create(x->out, &x->report.walk, &scope);
-    if (x->writer && x->format->is_rows)
-        error = write_rows(x, &consumer);
-    else if (x->writer)
-        error = write_with_tables(x, &consumer);
-    if (x->writer)
-        x->format->free(x->writer);
+    x->consumer =
+        (struct consumer){.context = x, .needs = WALK_SPANS | work, .take = export_verb_take};
+    x->writer = x->format->create(x->out, &r->walk, &scope);
+    error = x->format->is_rows ? write_rows(x) : report_walk(r, &x->consumer);
+    /* Tables are complete only after this walk or a second one, so the last rows come behind. */
+    if (error == 0 && !x->format->is_rows)
+        error = report_end(r);
+    if (error == 0 && !x->out->error)
+        x->format->end(x->writer);
+    x->format->free(x->writer);
     return error < 0 ? error : 0;
 }
 

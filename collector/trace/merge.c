@@ -162,13 +162,6 @@ static int merge_trace_take_slice(void *context, const struct slice *s)
     return m->one.out->error ? WALK_STOP : 0; /* output_finish reports it */
 }
 
-static int merge_trace_end(void *context)
-{
-    struct merge *m = context;
-    m->format->end(m->one.writer);
-    return 0;
-}
-
 /* ---- one trace ------------------------------------------------------------------------------- */
 
 static int write_once(struct merge *m, struct output *out, struct trace_scope *scope)
@@ -177,8 +170,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     struct consumer consumer = {.context = m,
                                 .needs = WALK_SPANS,
                                 .sees_filtered = true, /* memory is counted from the start */
-                                .take = merge_trace_take_slice,
-                                .end = merge_trace_end};
+                                .take = merge_trace_take_slice};
     scope->survey = has_work ? &m->walk.survey : NULL;
     scope->tree = m->with_stacks ? &m->tree : NULL;
     scope->steps = m->with_steps ? &m->steps : NULL;
@@ -192,6 +184,8 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     m->one.out = out;
     m->one.writer = m->format->create(out, &m->walk, scope);
     int error = walk_run(&m->walk, scope->only, &consumer, 1);
+    if (error == 0)
+        m->format->end(m->one.writer);
     m->one.bytes = written(m);
     m->format->free(m->one.writer);
     return error < 0 ? error : 0;
