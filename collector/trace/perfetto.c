@@ -30,21 +30,11 @@ struct trace_writer {
     struct trace_writer *chrome;
     struct output chrome_out; /* whose text goes to take_text */
     struct packet text;       /* not taken yet */
-    bool has_head;            /* the head is complete */
-    bool is_tail;             /* the events are over */
     struct track_packets packets;
-    struct packet event;
-    struct packet interned; /* new interned texts of the event */
     struct kernel_names texts[TEXTS];
-    struct perfetto_samples samples;
     uint64_t origin_ns;      /* origin of all times */
     uint64_t from_ns, to_ns; /* of a selected time; else 0 */
 };
-
-static void perfetto_put_event(struct trace_writer *w, uint64_t ns, bool is_end)
-{
-    track_packets_event(&w->packets, ns, PACKET_TRACK_EVENT, &w->event, &w->interned, is_end);
-}
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -66,15 +56,15 @@ static void put_interned(struct trace_writer *w, enum texts kind, struct json_pi
     uint32_t before = w->texts[kind].count;
     const struct kernel_name *text = kernel_name_intern(&w->texts[kind], string.at, string.length);
     if (w->texts[kind].count > before) {
-        size_t opened = packet_open(&w->interned, fields->table);
-        packet_number(&w->interned, INTERNED_NUMBER, text->number);
-        packet_string(&w->interned, INTERNED_TEXT, string);
-        packet_close(&w->interned, opened);
+        size_t opened = packet_open(&w->packets.interned, fields->table);
+        packet_number(&w->packets.interned, INTERNED_NUMBER, text->number);
+        packet_string(&w->packets.interned, INTERNED_TEXT, string);
+        packet_close(&w->packets.interned, opened);
     }
     if (text)
-        packet_number(&w->event, fields->as_number, text->number);
+        packet_number(&w->packets.event, fields->as_number, text->number);
     else
-        packet_string(&w->event, fields->as_text, string);
+        packet_string(&w->packets.event, fields->as_text, string);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -84,7 +74,7 @@ static void put_items(struct trace_writer *w, unsigned field, struct json_piece 
 
 static void perfetto_put_value(struct trace_writer *w, struct json_piece value, unsigned depth)
 {
-    struct packet *p = &w->event;
+    struct packet *p = &w->packets.event;
     int64_t number;
     if (json_is(value, '"'))
         put_interned(w, STRINGS, value);
@@ -108,11 +98,11 @@ static void put_items(struct trace_writer *w, unsigned field, struct json_piece 
     struct json_piece key, value;
     while (items.length && depth <= DEPTH_MAX &&
            json_next(&at, items.at + items.length, &key, &value)) {
-        size_t opened = packet_open(&w->event, field);
+        size_t opened = packet_open(&w->packets.event, field);
         if (key.length)
             put_interned(w, KEYS, key);
         perfetto_put_value(w, value, depth + 1);
-        packet_close(&w->event, opened);
+        packet_close(&w->packets.event, opened);
     }
 }
 
@@ -143,7 +133,7 @@ static void read_members(struct json_piece event, struct json_piece *members)
 /* Begins an event for a slice, instant or arrow end; arguments follow. */
 static void begin_event(struct trace_writer *w, const struct json_piece *m, uint64_t track)
 {
-    packet_number(&w->event, EVENT_TRACK, track);
+    packet_number(&w->packets.event, EVENT_TRACK, track);
     if (m[CAT].length)
         put_interned(w, CATEGORIES, m[CAT]);
     put_interned(w, NAMES, m[NAME]);
@@ -156,13 +146,13 @@ static void put_arrow(struct trace_writer *w, const struct json_piece *m, uint64
     if (!json_whole(m[ID], &id))
         return;
     begin_event(w, m, track);
-    size_t opened = packet_open(&w->event, EVENT_LEGACY);
-    packet_number(&w->event, LEGACY_PHASE, (uint64_t)phase);
-    packet_number(&w->event, LEGACY_ID, (uint64_t)id);
+    size_t opened = packet_open(&w->packets.event, EVENT_LEGACY);
+    packet_number(&w->packets.event, LEGACY_PHASE, (uint64_t)phase);
+    packet_number(&w->packets.event, LEGACY_ID, (uint64_t)id);
     if (phase == 'f')
-        packet_number(&w->event, LEGACY_ENCLOSING, 1);
-    packet_close(&w->event, opened);
-    perfetto_put_event(w, json_ns(m[TS]), false);
+        packet_number(&w->packets.event, LEGACY_ENCLOSING, 1);
+    packet_close(&w->packets.event, opened);
+    track_packets_event(&w->packets, json_ns(m[TS]), PACKET_TRACK_EVENT, false);
 }
 
 static void put_counters(struct trace_writer *w, const struct json_piece *m, int64_t pid)
@@ -172,13 +162,13 @@ static void put_counters(struct trace_writer *w, const struct json_piece *m, int
     int64_t whole;
     while (m[ARGS].length && json_next(&at, m[ARGS].at + m[ARGS].length, &key, &value)) {
         uint64_t track = perfetto_counter(&w->packets, pid, m[NAME], key);
-        packet_number(&w->event, EVENT_TYPE, TYPE_COUNTER);
-        packet_number(&w->event, EVENT_TRACK, track);
+        packet_number(&w->packets.event, EVENT_TYPE, TYPE_COUNTER);
+        packet_number(&w->packets.event, EVENT_TRACK, track);
         if (json_whole(value, &whole))
-            packet_number(&w->event, EVENT_WHOLE_COUNTER, (uint64_t)whole);
+            packet_number(&w->packets.event, EVENT_WHOLE_COUNTER, (uint64_t)whole);
         else
-            packet_double(&w->event, EVENT_COUNTER, json_double(value));
-        perfetto_put_event(w, json_ns(m[TS]), false);
+            packet_double(&w->packets.event, EVENT_COUNTER, json_double(value));
+        track_packets_event(&w->packets, json_ns(m[TS]), PACKET_TRACK_EVENT, false);
     }
 }
 
@@ -207,21 +197,22 @@ static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64
 {
     uint64_t begin_ns = json_ns(m[TS]);
     int64_t bind_id;
-    packet_number(&w->event, EVENT_TYPE, type);
+    packet_number(&w->packets.event, EVENT_TYPE, type);
     begin_event(w, m, track);
     put_items(w, EVENT_ANNOTATION, m[ARGS], 0);
     if (json_whole(m[BIND_ID], &bind_id)) {
-        size_t opened = packet_open(&w->event, EVENT_LEGACY);
-        packet_number(&w->event, LEGACY_BIND_ID, (uint64_t)bind_id);
-        packet_number(&w->event, LEGACY_DIRECTION, m[FLOW_OUT_OF].length ? FLOW_OUT : FLOW_IN);
-        packet_close(&w->event, opened);
+        size_t opened = packet_open(&w->packets.event, EVENT_LEGACY);
+        packet_number(&w->packets.event, LEGACY_BIND_ID, (uint64_t)bind_id);
+        packet_number(&w->packets.event, LEGACY_DIRECTION,
+                      m[FLOW_OUT_OF].length ? FLOW_OUT : FLOW_IN);
+        packet_close(&w->packets.event, opened);
     }
-    perfetto_put_event(w, begin_ns, false);
+    track_packets_event(&w->packets, begin_ns, PACKET_TRACK_EVENT, false);
     if (type != TYPE_BEGIN)
         return;
-    packet_number(&w->event, EVENT_TYPE, TYPE_END);
-    packet_number(&w->event, EVENT_TRACK, track);
-    perfetto_put_event(w, begin_ns + json_ns(m[DUR]), true);
+    packet_number(&w->packets.event, EVENT_TYPE, TYPE_END);
+    packet_number(&w->packets.event, EVENT_TRACK, track);
+    track_packets_event(&w->packets, begin_ns + json_ns(m[DUR]), PACKET_TRACK_EVENT, true);
 }
 
 static void take_event(struct trace_writer *w, struct json_piece event)
@@ -274,19 +265,17 @@ static void take_head(struct trace_writer *w, struct json_piece head)
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* Takes a line: an event, or a part of the head or tail. */
+/* Takes a line: the head, an event, or a part of the tail. */
 static void perfetto_take_line(struct trace_writer *w, struct json_piece line)
 {
-    if (!w->has_head) {
-        w->has_head = true;
+    static const char head[] = "{\"schemaVersion\"", key[] = "\"otherData\":";
+    if (line.length > sizeof head && memcmp(line.at, head, sizeof head - 1) == 0) {
         take_head(w, line);
-    } else if (json_is(line, '{') && !w->is_tail) {
+    } else if (json_is(line, '{')) {
         take_event(w, line);
     } else if (json_is(line, ']')) {
-        static const char key[] = "\"otherData\":";
         const char *other = memmem(line.at, line.length, key, sizeof key - 1);
         struct json_piece name, value;
-        w->is_tail = true;
         if (other && json_next(&other, line.at + line.length, &name, &value))
             perfetto_put_around(w, value, "\"recording\"");
     }
@@ -311,10 +300,8 @@ static void drain(struct trace_writer *w)
 {
     struct packet *text = &w->text;
     output_drain(&w->chrome_out);
-    if (w->has_head && text->used && !w->is_tail) {
-        perfetto_take_line(w, (struct json_piece){(const char *)text->bytes, text->used});
-        text->used = 0;
-    }
+    perfetto_take_line(w, (struct json_piece){(const char *)text->bytes, text->used});
+    text->used = 0;
     if (w->chrome_out.error && !w->out->error)
         w->out->error = w->chrome_out.error;
 }
@@ -325,11 +312,8 @@ static void perfetto_free(struct trace_writer *w)
     output_finish(&w->chrome_out, 0);
     packet_release(&w->text);
     track_packets_release(&w->packets);
-    packet_release(&w->event);
-    packet_release(&w->interned);
     for (unsigned i = 0; i < TEXTS; i++)
         kernel_names_release(&w->texts[i]);
-    perfetto_samples_release(&w->samples);
     free(w);
 }
 
@@ -341,14 +325,13 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     w->origin_ns = walk->survey.origin_ns;
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
         w->to_ns = 0;
-    track_packets_init(&w->packets, out);
+    track_packets_init(&w->packets, out, scope->tree);
     output_open_sink(&w->chrome_out, take_text, w);
     w->chrome_out.room = out->room; /* a hostile file makes the text long, so the text has the
                                      * limit */
     out->room = NULL;
     struct trace_scope bound = *scope;
     bound.for_perfetto = true;
-    w->samples.tree = scope->tree;
     bound.name = NULL; /* viewers show the file's name; this keeps the bytes independent of it */
     for (unsigned i = 0; i < TEXTS; i++)
         w->texts[i] = (struct kernel_names){.plain = true, .text_max = STRING_TABLE_BYTES};
@@ -363,7 +346,7 @@ static void perfetto_take(struct trace_writer *w, const struct slice *s)
     chrome_format.take(w->chrome, s);
     drain(w);
     if (!s->is_filtered)
-        perfetto_sample(&w->samples, &w->packets, s, at_ns > origin_ns ? at_ns - origin_ns : 0);
+        perfetto_sample(&w->packets, s, at_ns > origin_ns ? at_ns - origin_ns : 0);
 }
 
 static uint64_t perfetto_bytes(const struct trace_writer *w)

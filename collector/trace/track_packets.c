@@ -11,9 +11,13 @@
 #define PART_BYTES     (256u << 10) /* packets compressed together; at most 512 KiB */
 #define PART_BYTES_MAX (448u << 10)
 
-void track_packets_init(struct track_packets *t, struct output *out)
+/* What has a number, besides enum track. */
+enum { NUMBER_COUNTER = TRACK_OF_THREAD + 1, NUMBER_CALLSTACK, NUMBER_FRAME, NUMBER_MAPPING };
+
+void track_packets_init(struct track_packets *t, struct output *out, struct call_tree *tree)
 {
     *t = (struct track_packets){.out = out,
+                                .tree = tree,
                                 .is_plain = out->zstream,
                                 .counter_names = {.plain = true, .text_max = STRING_TABLE_BYTES}};
 }
@@ -21,8 +25,11 @@ void track_packets_init(struct track_packets *t, struct output *out)
 void track_packets_release(struct track_packets *t)
 {
     packet_release(&t->part);
-    key_map_release(&t->tracks);
+    packet_release(&t->event);
+    packet_release(&t->interned);
+    key_map_release(&t->numbers);
     kernel_names_release(&t->counter_names);
+    free(t->way);
 }
 
 void track_packets_flush(struct track_packets *t)
@@ -102,8 +109,7 @@ void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_n
     put_service(t, to_ns, SERVICE_DISABLED);
 }
 
-void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
-                         struct packet *interned, bool is_end)
+void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, bool is_end)
 {
     size_t opened = track_packet_open(t);
     bool is_late = is_end || ns < t->last_ns;
@@ -112,26 +118,27 @@ void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, s
         packet_number(&t->part, PACKET_CLOCK, CLOCK_BOOTTIME_ID);
     else
         t->last_ns = ns;
-    if (interned->used) {
-        packet_bytes(&t->part, PACKET_INTERNED, interned->bytes, interned->used);
-        interned->used = 0;
-    }
-    packet_bytes(&t->part, field, event->bytes, event->used);
-    event->used = 0;
+    if (t->interned.used)
+        packet_bytes(&t->part, PACKET_INTERNED, t->interned.bytes, t->interned.used);
+    packet_bytes(&t->part, field, t->event.bytes, t->event.used);
+    t->interned.used = t->event.used = 0;
     track_packet_close(t, opened);
 }
 
 /* ---- tracks -----------------------------------------------------------------------------------
  */
 
-static uint64_t find_track(struct track_packets *t, struct key key, bool *is_new)
+/* Returns the number of what these values identify. */
+static uint64_t number_of(struct track_packets *t, unsigned what, uint64_t which, uint64_t more,
+                          bool *is_new)
 {
-    uint64_t uuid = key_map_get(&t->tracks, key);
-    *is_new = !uuid;
-    if (uuid)
-        return uuid;
-    (void)key_map_set(&t->tracks, key, ++t->track_count);
-    return t->track_count;
+    struct key key = {what, which, more};
+    uint64_t number = key_map_get(&t->numbers, key);
+    *is_new = !number;
+    if (number)
+        return number;
+    key_map_set(&t->numbers, key, ++t->count);
+    return t->count;
 }
 
 uint64_t perfetto_track(struct track_packets *t, enum track kind, int64_t pid, int64_t tid,
@@ -139,7 +146,7 @@ uint64_t perfetto_track(struct track_packets *t, enum track kind, int64_t pid, i
 {
     struct packet *p = &t->part;
     bool is_new, is_thread = kind == TRACK_OF_THREAD;
-    uint64_t uuid = find_track(t, (struct key){kind, (uint64_t)pid, (uint64_t)tid}, &is_new);
+    uint64_t uuid = number_of(t, kind, (uint64_t)pid, (uint64_t)tid, &is_new);
     if (!is_new && !text.length)
         return uuid;
     size_t packet = track_packet_open(t);
@@ -169,8 +176,7 @@ uint64_t perfetto_counter(struct track_packets *t, int64_t pid, struct json_piec
     length += json_unescape(key, text + length);
     const struct kernel_name *named = kernel_name_intern(&t->counter_names, text, length);
     uint64_t parent = perfetto_track(t, TRACK_OF_PROCESS, pid, 0, 0, (struct json_piece){0});
-    uint64_t uuid =
-        find_track(t, (struct key){TRACK_OF_COUNTER, (uint64_t)pid, (uintptr_t)named}, &is_new);
+    uint64_t uuid = number_of(t, NUMBER_COUNTER, (uint64_t)pid, (uintptr_t)named, &is_new);
     if (!is_new)
         return uuid;
     struct packet *p = &t->part;
@@ -189,28 +195,7 @@ uint64_t perfetto_counter(struct track_packets *t, int64_t pid, struct json_piec
  */
 
 #define NO_STACK_TEXT "[no stack]"
-#define NUMBER_NONE   1  /* number of an empty stack, frame and module; others are higher */
 #define WEIGHT_MAX    64 /* heavier samples count as this many */
-
-enum reported { REPORTED_CALLSTACK, REPORTED_FRAME, REPORTED_MAPPING };
-
-void perfetto_samples_release(struct perfetto_samples *p)
-{
-    packet_release(&p->sample);
-    packet_release(&p->interned);
-    key_map_release(&p->reported);
-    free(p->way);
-}
-
-/* Returns true the first time, and remembers the value. */
-static bool is_first(struct perfetto_samples *p, enum reported what, uint64_t which, uint64_t value)
-{
-    struct key key = {what, which, 0};
-    if (key_map_get(&p->reported, key))
-        return false;
-    (void)key_map_set(&p->reported, key, value);
-    return true;
-}
 
 static void put_interned_text(struct packet *p, unsigned table, uint64_t number, const char *text)
 {
@@ -221,83 +206,82 @@ static void put_interned_text(struct packet *p, unsigned table, uint64_t number,
 }
 
 /* Viewers colour frames by mapping; for a Python frame it is the file. */
-static uint64_t mapping_of(struct perfetto_samples *p, const struct kernel_name *path)
+static uint64_t mapping_of(struct track_packets *t, const struct kernel_name *path)
 {
-    struct key key = {REPORTED_MAPPING, (uintptr_t)path, 0};
-    uint64_t number = key_map_get(&p->reported, key);
-    if (number)
+    struct packet *p = &t->interned;
+    bool is_new;
+    uint64_t number = number_of(t, NUMBER_MAPPING, (uintptr_t)path, 0, &is_new);
+    if (!is_new)
         return number;
-    number = ++p->mappings;
-    (void)is_first(p, REPORTED_MAPPING, (uintptr_t)path, number);
     const char *text = path ? path->shown : "";
-    put_interned_text(&p->interned, INTERNED_PATH, number, *text == '/' ? text + 1 : text);
-    size_t opened = packet_open(&p->interned, INTERNED_MAPPING);
-    packet_number(&p->interned, INTERNED_NUMBER, number);
-    packet_number(&p->interned, MAPPING_PATH, number);
-    packet_close(&p->interned, opened);
+    put_interned_text(p, INTERNED_PATH, number, *text == '/' ? text + 1 : text);
+    size_t opened = packet_open(p, INTERNED_MAPPING);
+    packet_number(p, INTERNED_NUMBER, number);
+    packet_number(p, MAPPING_PATH, number);
+    packet_close(p, opened);
     return number;
 }
 
-static uint64_t frame_of(struct perfetto_samples *p, uint32_t number)
+static uint64_t frame_of(struct track_packets *t, uint32_t frame)
 {
-    uint64_t shown = NUMBER_NONE + number;
-    if (!is_first(p, REPORTED_FRAME, shown, true))
-        return shown;
-    const struct shown_frame *f = number ? shown_frame_of(&p->tree->frames, number) : NULL;
+    struct packet *p = &t->interned;
+    const struct shown_frame *f = frame ? shown_frame_of(&t->tree->frames, frame) : NULL;
+    bool is_new;
+    uint64_t number = number_of(t, NUMBER_FRAME, frame, 0, &is_new);
+    if (!is_new)
+        return number;
     uint64_t mapping =
-        mapping_of(p, f ? f->kind == SHOWN_PYTHON || !f->module ? f->file : f->module : NULL);
-    put_interned_text(&p->interned, INTERNED_FUNCTION, shown, f ? f->label : NO_STACK_TEXT);
-    size_t opened = packet_open(&p->interned, INTERNED_FRAME);
-    packet_number(&p->interned, INTERNED_NUMBER, shown);
-    packet_number(&p->interned, FRAME_FUNCTION, shown);
-    packet_number(&p->interned, FRAME_MAPPING, mapping);
-    packet_close(&p->interned, opened);
-    return shown;
+        mapping_of(t, f ? f->kind == SHOWN_PYTHON || !f->module ? f->file : f->module : NULL);
+    put_interned_text(p, INTERNED_FUNCTION, number, f ? f->label : NO_STACK_TEXT);
+    size_t opened = packet_open(p, INTERNED_FRAME);
+    packet_number(p, INTERNED_NUMBER, number);
+    packet_number(p, FRAME_FUNCTION, number);
+    packet_number(p, FRAME_MAPPING, mapping);
+    packet_close(p, opened);
+    return number;
 }
 
 /* Writes the frames and modules first, which cannot nest inside. Frames go from the outermost
  * in. */
-static uint64_t callstack_of(struct perfetto_samples *p, uint32_t node)
+static uint64_t callstack_of(struct track_packets *t, uint32_t node)
 {
-    uint64_t shown = NUMBER_NONE + node;
+    struct packet *p = &t->interned;
     uint32_t count = 0;
-    if (!is_first(p, REPORTED_CALLSTACK, shown, true))
-        return shown;
-    for (uint32_t n = node; n; n = call_tree_node(p->tree, n)->parent)
-        ARRAY_PUSH(p->way, count, &call_tree_node(p->tree, n)->frame);
-    for (uint32_t i = 0; i < count || i < !node; i++)
-        frame_of(p, node ? p->way[i] : 0);
-    size_t opened = packet_open(&p->interned, INTERNED_CALLSTACK);
-    packet_number(&p->interned, INTERNED_NUMBER, shown);
-    for (uint32_t i = count; i > 0; i--)
-        packet_number(&p->interned, CALLSTACK_FRAME, NUMBER_NONE + p->way[i - 1]);
-    if (!node)
-        packet_number(&p->interned, CALLSTACK_FRAME, NUMBER_NONE);
-    packet_close(&p->interned, opened);
-    return shown;
+    bool is_new;
+    uint64_t number = number_of(t, NUMBER_CALLSTACK, node, 0, &is_new);
+    if (!is_new)
+        return number;
+    do {
+        const struct tree_node *n = node ? call_tree_node(t->tree, node) : NULL;
+        uint64_t frame = frame_of(t, n ? n->frame : 0);
+        ARRAY_PUSH(t->way, count, &frame);
+        node = n ? n->parent : 0;
+    } while (node);
+    size_t opened = packet_open(p, INTERNED_CALLSTACK);
+    packet_number(p, INTERNED_NUMBER, number);
+    while (count)
+        packet_number(p, CALLSTACK_FRAME, t->way[--count]);
+    packet_close(p, opened);
+    return number;
 }
 
-void perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
-                     uint64_t ns)
+void perfetto_sample(struct track_packets *t, const struct slice *s, uint64_t ns)
 {
     const struct event *e = &s->event;
-    const struct record *r = e->record;
     const struct host_span *range = walk_range(s);
+    uint32_t stack = t->tree ? e->record->stack_id : 0, node = 0;
     struct host_sample sample;
-    uint32_t node = 0;
     if (!host_sample(s, &sample) || !sample.is_cpu)
         return;
     const struct thread *thread = sample.thread ? sample.thread : e->thread;
-    uint64_t count = sample.count < WEIGHT_MAX ? sample.count : WEIGHT_MAX;
-    if (p->tree && r->stack_id)
-        node =
-            call_tree_stack(p->tree, 0, e->process->index, r->stack_id, range ? range->text : NULL);
-    uint64_t callstack = callstack_of(p, node);
-    for (; count; count--) {
-        packet_number(&p->sample, PERF_PID, e->process->shown_pid);
-        packet_number(&p->sample, PERF_TID, thread->shown_tid);
-        packet_number(&p->sample, PERF_CALLSTACK, callstack);
-        packet_number(&p->sample, PERF_MODE, sample.in_kernel ? MODE_KERNEL : MODE_USER);
-        track_packets_event(t, ns, PACKET_SAMPLE, &p->sample, &p->interned, false);
+    if (stack)
+        node = call_tree_stack(t->tree, 0, e->process->index, stack, range ? range->text : NULL);
+    uint64_t callstack = callstack_of(t, node);
+    for (uint64_t count = min_of(sample.count, WEIGHT_MAX); count; count--) {
+        packet_number(&t->event, PERF_PID, e->process->shown_pid);
+        packet_number(&t->event, PERF_TID, thread->shown_tid);
+        packet_number(&t->event, PERF_CALLSTACK, callstack);
+        packet_number(&t->event, PERF_MODE, sample.in_kernel ? MODE_KERNEL : MODE_USER);
+        track_packets_event(t, ns, PACKET_SAMPLE, false);
     }
 }

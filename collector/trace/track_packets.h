@@ -51,16 +51,20 @@ enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_STEPS_ID = 64 };
 
 struct track_packets {
     struct output *out;
-    bool is_plain;         /* the file is compressed as a whole */
-    struct packet part;    /* packets not written yet */
-    uint64_t written;      /* bytes before compression */
-    uint64_t last_ns;      /* base of the next time difference */
-    struct key_map tracks; /* known ones */
-    uint64_t track_count;
+    bool is_plain;       /* the file is compressed as a whole */
+    struct packet part;  /* packets not written yet */
+    struct packet event; /* the next event, and the texts it is the first to use */
+    struct packet interned;
+    uint64_t written;       /* bytes before compression */
+    uint64_t last_ns;       /* base of the next time difference */
+    struct key_map numbers; /* of tracks, and of interned stacks, frames and modules */
+    uint64_t count;
     struct kernel_names counter_names;
+    struct call_tree *tree; /* of CPU samples, a view; NULL: no stacks */
+    uint64_t *way;          /* owned: frames of a stack, innermost first */
 };
 
-void track_packets_init(struct track_packets *t, struct output *out);
+void track_packets_init(struct track_packets *t, struct output *out, struct call_tree *tree);
 void track_packets_release(struct track_packets *t);
 
 /* Writes the first packet: times are ns since a moment of the system's clock. */
@@ -70,18 +74,16 @@ void track_packets_begin(struct track_packets *t, uint64_t origin_ns);
  * selection. */
 void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_ns);
 
-/* Writes an event as that field of a packet, with its interned texts, at time `ns`: the time since
+/* Writes `event` as that field of a packet, with its interned texts, at time `ns`: the time since
  * the last event, or, of a late event and of the end of a slice, its own time. Empties both. */
-void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
-                         struct packet *interned, bool is_end);
+void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, bool is_end);
 
 /* Writes everything to the output. */
 void track_packets_flush(struct track_packets *t);
 
 /* ---- tracks: processes, threads and counters, each described at its first use ---- */
 
-/* What a track stands for; a counter adds the number of its name. */
-enum track { TRACK_OF_PROCESS = 1, TRACK_OF_THREAD, TRACK_OF_COUNTER };
+enum track { TRACK_OF_PROCESS = 1, TRACK_OF_THREAD };
 
 /* Returns the track of a process or thread, or of a name; describes it at first use: `field` of its
  * descriptor is `text`, if any. */
@@ -96,23 +98,11 @@ uint64_t perfetto_counter(struct track_packets *t, int64_t pid, struct json_piec
 /* ---- CPU samples ---- */
 
 /*
- * CPU samples in Perfetto's own format: perf sample packets with interned callstacks. Its viewer
- * shows a flame graph of selected samples. Perfetto counts samples, so one that stands for several
- * is repeated. Memory: 48 to 96 bytes for each stack and frame in use.
+ * Writes a CPU sample, if the slice is one, at that time of the trace in Perfetto's own format:
+ * perf sample packets with interned callstacks. Its viewer shows a flame graph of selected samples.
+ * Perfetto counts samples, so one that stands for several is repeated. Memory: 48 to 96 bytes for
+ * each stack and frame in use.
  */
-struct perfetto_samples {
-    struct call_tree *tree; /* a view; NULL: no stacks */
-    struct packet sample;
-    struct packet interned;
-    struct key_map reported; /* interned nodes, frames and modules */
-    uint32_t *way;           /* owned: frames of a stack, innermost first */
-    uint64_t mappings;
-};
-
-void perfetto_samples_release(struct perfetto_samples *p);
-
-/* Writes a CPU sample if the slice is one, at that time of the trace. */
-void perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
-                     uint64_t ns);
+void perfetto_sample(struct track_packets *t, const struct slice *s, uint64_t ns);
 
 #endif
