@@ -42,20 +42,6 @@ static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
     return length == 40 || length == 64;
 }
 
-static bool make_folder(const char *folder)
-{
-    char *path = memory_text(folder);
-    for (char *at = path; (at = strchr(at + 1, '/')); *at = '/') {
-        *at = '\0';
-        mkdir(path, 0777);
-    }
-    bool is_made = mkdir(path, 0777) == 0 || errno == EEXIST;
-    if (!is_made)
-        message(BASELINE ": %s: %s%s", folder, strerror(errno), writing_advice(errno));
-    free(path);
-    return is_made;
-}
-
 /* Sets the commit, from variables of CI systems or from the working tree. */
 static void set_commit(struct run_set *s)
 {
@@ -109,8 +95,8 @@ static enum exit_code baseline_save(const struct options *options, const char *n
                         name);
     else
         code = run_operands_read(s, paths, count, &how);
-    if (code == EXIT_OK && !is_file && !make_folder(folder))
-        code = EXIT_ENVIRONMENT;
+    if (code == EXIT_OK && !is_file)
+        code = verb_output_folders(path);
     if (code == EXIT_OK)
         code = verb_output_open(&out, path, &room);
     if (code == EXIT_OK) {

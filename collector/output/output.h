@@ -146,6 +146,9 @@ enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_HTML, FORMAT_B
  * per table). FORMAT_BY_NAME: unknown name. */
 enum report_format verb_output_format(enum report_format asked, const char *path);
 
+/* Creates the missing folders of the file `path`. */
+enum exit_code verb_output_folders(const char *path);
+
 /* Returns EXIT_OK, or an exit code if the output is not open. */
 enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room);
 

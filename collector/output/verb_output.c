@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "error.h"
 
@@ -52,6 +54,19 @@ enum exit_code verb_output_failed(const char *path, int error)
                 error == GPUPROF_LIMIT ? "the output is too large for recordings of this size"
                                        : gpuprof_error_text(error));
     return EXIT_ENVIRONMENT;
+}
+
+enum exit_code verb_output_folders(const char *path)
+{
+    char *folder = memory_text(path);
+    enum exit_code code = EXIT_OK;
+    for (char *end = folder; code == EXIT_OK && (end = strchr(end + 1, '/')); *end = '/') {
+        *end = '\0';
+        if (mkdir(folder, 0777) < 0 && errno != EEXIST)
+            code = verb_output_failed(folder, GPUPROF_IO);
+    }
+    free(folder);
+    return code;
 }
 
 bool verb_output_is(const char *path, const char *kind)

@@ -2,12 +2,10 @@
 /* Writes a trace for each rank: as files in a folder, or as members of an archive. */
 #include "trace/merge_trace.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json_text.h"
@@ -88,20 +86,6 @@ static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
     return files;
 }
 
-/* An existing folder is fine. */
-static enum exit_code make_folder(const char *path, bool *is_new)
-{
-    struct stat status;
-    *is_new = mkdir(path, 0777) == 0;
-    if (*is_new || (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode))))
-        return EXIT_OK; /* for a dangling link, the first file reports the error */
-    if (errno == EEXIST)
-        message("%s: is a file, but --per-rank needs a folder; name another", path);
-    else
-        message("%s: %s%s", path, strerror(errno), writing_advice(errno));
-    return EXIT_ENVIRONMENT;
-}
-
 /* A process without a window of that number has no file. */
 static bool is_written(const struct merge *m, const struct rank_file *file)
 {
@@ -115,19 +99,11 @@ static const char *path_of(const char *folder, const struct rank_file *file, cha
     return path;
 }
 
-/* Creates the folders of the file in `path`. */
 static enum exit_code write_rank(struct merge *m, const char *folder, const struct rank_file *file,
                                  char path[PATH_MAX])
 {
     struct trace_scope scope = {.only = file->process, .rank = file->rank};
-    enum exit_code code = EXIT_OK;
-    bool is_new;
-    path_of(folder, file, path);
-    for (char *end = path + strlen(folder); code == EXIT_OK && (end = strchr(end + 1, '/'));) {
-        *end = '\0';
-        code = make_folder(path, &is_new);
-        *end = '/';
-    }
+    enum exit_code code = verb_output_folders(path_of(folder, file, path));
     return code == EXIT_OK ? merge_write_file(m, path, &scope) : code;
 }
 
@@ -223,17 +199,14 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder, uint64_t 
     struct rank_file *files = rank_files_make(m, cycle);
     struct rank_work work = {m, folder, files};
     struct workers workers;
-    bool is_new = false;
-    enum exit_code code = make_folder(folder, &is_new);
-    if (code == EXIT_OK) {
-        recording_deal(&m->rec);
-        bool has_workers =
-            m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work);
-        code =
-            has_workers ? gather_ranks(m, folder, files, &workers) : write_ranks(m, folder, files);
-        if (is_new)
-            rmdir(folder); /* if it stayed empty */
-    }
+    bool is_new = access(folder, F_OK) < 0;
+    recording_deal(&m->rec);
+    bool has_workers =
+        m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work);
+    enum exit_code code =
+        has_workers ? gather_ranks(m, folder, files, &workers) : write_ranks(m, folder, files);
+    if (is_new)
+        rmdir(folder); /* if it stayed empty */
     free(files);
     return code;
 }

@@ -49,7 +49,7 @@ def test_per_rank(run_collector, make_gpu, tmp_path):
     refused = run_collector("merge", "--per-rank", "-o", "file", folder)
     assert refused.returncode == 1 and (tmp_path / "file").read_text() == "here before"
     assert refused.stderr == \
-        "gpuprof: file: is a file, but --per-rank needs a folder; name another\n"
+        "gpuprof: file/rank_0.pt.trace.json.gz: Not a directory; name one in an existing folder\n"
 
 
 def test_archive(run_collector, make_gpu, tmp_path):
