@@ -127,12 +127,6 @@ struct export_writer {
     uint64_t sample_count; /* rows of COMPOSITE_EVENTS */
 };
 
-static inline void sqlite_insert(struct export_writer *w, enum sql_table table,
-                                 const struct sql_value *row)
-{
-    sql_base_insert(w->base, table, row);
-}
-
 /* Returns the time since the session's start, which only a damaged file precedes. */
 static inline struct sql_value sqlite_time(struct export_writer *w, uint64_t ns)
 {
@@ -310,7 +304,7 @@ static inline struct sql_value state_of(const struct host_sample *sample)
     static inline void put_##NAME(ROW_OF parameters)                                               \
     {                                                                                              \
         struct sql_value row[NAME##_COLUMNS], *v = row;                                            \
-        columns sqlite_insert(w, SQL_##NAME, row);                                                 \
+        columns sql_base_insert(w->base, SQL_##NAME, row);                                         \
     }
 #include "export/sql_tables.def"
 

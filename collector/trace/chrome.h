@@ -344,16 +344,13 @@ void chrome_throttle_end(struct trace_writer *w);
 
 /* ---- chrome_counters.c ---- */
 
-/* Add to counters: work shown in the row; a device's memory; a launch at its begin; a RESIDENT
+/* Add to counters: device work; a device's memory; a launch at its begin; a RESIDENT
  * record; a device reading. */
-void chrome_count_work(struct trace_writer *w, const struct slice *s, struct trace_place *place);
+void chrome_count_work(struct trace_writer *w, const struct slice *s);
 void chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns);
 void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns);
 void chrome_count_resident(struct trace_writer *w, const struct event *e);
 void chrome_count_device(struct trace_writer *w, const struct slice *s);
-
-/* Counts an event of `ns` that --max-size leaves out as if it were shown, and as left out. */
-void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l);
 
 void chrome_put_counters(struct trace_writer *w);
 void chrome_counters_release(struct trace_writer *w);

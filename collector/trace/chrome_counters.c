@@ -212,16 +212,14 @@ static void instant(struct trace_writer *w, struct counted *counted, enum counte
 }
 
 /* Returns NULL if counters are not wanted. */
-static struct counted *counted_at(const struct trace_writer *w, struct trace_place *place)
-{
-    if (!place->counted && !w->scope.options->no_counters)
-        place->counted = memory_new(1, sizeof *place->counted);
-    return place->counted;
-}
-
 static struct counted *counted_of(struct trace_writer *w, struct process *p, uint64_t device)
 {
-    return w->scope.options->no_counters ? NULL : counted_at(w, chrome_place_of(w, p, device));
+    if (w->scope.options->no_counters)
+        return NULL;
+    struct trace_place *place = chrome_place_of(w, p, device);
+    if (!place->counted)
+        place->counted = memory_new(1, sizeof *place->counted);
+    return place->counted;
 }
 
 static unsigned copy_key(uint64_t kind)
@@ -231,9 +229,10 @@ static unsigned copy_key(uint64_t kind)
     return from_host == to_host ? 2 : to_host;
 }
 
-static void count_work(struct trace_writer *w, const struct slice *s, struct counted *c)
+void chrome_count_work(struct trace_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
+    struct counted *c = counted_of(w, s->event.process, record_arg(r, KERNEL_DEVICE));
     uint64_t begin_ns = chrome_time(w, s->event.begin_ns);
     uint64_t end_ns = chrome_time(w, s->event.end_ns);
     if (!c)
@@ -247,21 +246,6 @@ static void count_work(struct trace_writer *w, const struct slice *s, struct cou
         span(w, c, COUNT_COPIES, copy_key(record_arg(r, COPY_KIND)), begin_ns, end_ns,
              (double)record_arg(r, COPY_BYTES) / (double)(end_ns - begin_ns));
     }
-}
-
-void chrome_count_work(struct trace_writer *w, const struct slice *s, struct trace_place *place)
-{
-    count_work(w, s, counted_at(w, place));
-}
-
-void chrome_count_left_out(struct trace_writer *w, const struct slice *s, const struct left_out *l)
-{
-    const struct event *e = &s->event;
-    w->totals.left_out[l->kind]++;
-    w->totals.left_out_ns[l->kind] += l->ns;
-    chrome_reach(w, e->process, chrome_time(w, l->begin_ns), chrome_time(w, l->begin_ns + l->ns));
-    if (is_stream_work(e->record->type))
-        count_work(w, s, counted_of(w, e->process, record_arg(e->record, KERNEL_DEVICE)));
 }
 
 void chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)

@@ -240,7 +240,7 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s)
         out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
     chrome_end_slice(w, out, 0);
     put_flow(w, s);
-    chrome_count_work(w, s->of, row->place);
+    chrome_count_work(w, s->of);
     projections_add(&w->rows.projections, row->place->process, row->place->device, row->stream,
                     s->at.begin_ns, s->at.end_ns, s->of->is_called ? &s->of->call : NULL);
 }

@@ -347,42 +347,40 @@ static void chrome_memory_change(void *context, enum ledger_change change, struc
 /* ---- the writer -------------------------------------------------------------------------------
  */
 
-/* Counts a left-out slice in the sums and counters. */
+/* Counts a slice that --max-size leaves out as if it were shown, and as left out. */
 static void leave_out(struct trace_writer *w, const struct slice *s)
 {
+    const struct event *e = &s->event;
     const struct left_out *l = w->scope.left_out;
     if (!l || l->kind == LEFT_OUT_KINDS)
         return;
-    chrome_count_left_out(w, s, l);
-    if (l->kind == LEFT_OUT_CALLS && launches(s->event.function))
-        chrome_count_launch(w, &s->event, chrome_time(w, s->event.begin_ns));
+    w->totals.left_out[l->kind]++;
+    w->totals.left_out_ns[l->kind] += l->ns;
+    chrome_reach(w, e->process, chrome_time(w, l->begin_ns), chrome_time(w, l->begin_ns + l->ns));
+    if (is_stream_work(e->record->type))
+        chrome_count_work(w, s);
+    if (l->kind == LEFT_OUT_CALLS && launches(e->function))
+        chrome_count_launch(w, e, chrome_time(w, e->begin_ns));
 }
 
-static void chrome_writer_take(struct trace_writer *w, const struct slice *s)
+static void take_record(struct trace_writer *w, const struct slice *s)
 {
-    switch (s->event.record->type) {
-    case RECORD_CALL: chrome_writer_take_call(w, s); break;
-    case RECORD_KERNEL:
-    case RECORD_COPY:
-    case RECORD_SET:
-    case RECORD_GRAPH:
-    case RECORD_SYNC:
-    case RECORD_OVERHEAD:
+    unsigned type = s->event.record->type;
+    if (type == RECORD_CALL) {
+        chrome_writer_take_call(w, s);
+    } else if (is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD) {
         if (w->scope.survey)
             chrome_gpu(w, s);
-        break;
-    case RECORD_RESIDENT: chrome_count_resident(w, &s->event); break;
-    case RECORD_DEVICE_CLOCKS:
-        if (s->source)
+    } else if (type == RECORD_RESIDENT) {
+        chrome_count_resident(w, &s->event);
+    } else if (is_host_record(type)) {
+        chrome_host(w, s);
+    } else if (s->source) {
+        if (type == RECORD_DEVICE_CLOCKS)
             chrome_throttle(w, s);
-        __attribute__((fallthrough));
-    default:
-        if (is_host_record(s->event.record->type))
-            chrome_host(w, s);
-        else if (s->source)
-            chrome_count_device(w, s);
-        else
-            chrome_mark(w, s);
+        chrome_count_device(w, s);
+    } else {
+        chrome_mark(w, s);
     }
 }
 
@@ -400,7 +398,7 @@ static void chrome_take(struct trace_writer *w, const struct slice *s)
     } else if (is_nested) {
         chrome_nested(w, s);
     } else {
-        chrome_writer_take(w, s);
+        take_record(w, s);
     }
 }
 
