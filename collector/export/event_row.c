@@ -385,33 +385,26 @@ static bool shows_samples(const struct export_writer *w)
 
 void event_take(struct export_writer *w, const struct slice *s)
 {
+    unsigned type = s->event.record->type;
     if (s->change == SPAN_OPENED)
         return;
     if (s->change)
         take_span(w, s);
+    else if (type == RECORD_CALL)
+        event_row_take_call(w, s);
+    else if (is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD ||
+             type == RECORD_MEMORY)
+        event_row_take_work(w, s);
+    else if (type == RECORD_TENSOR || type == RECORD_TENSOR_OOM)
+        take_record(w, s, SELECT_MEMORY);
+    else if (type == RECORD_STEP || type == RECORD_PAUSE || type == RECORD_WINDOW ||
+             type == RECORD_DUMP)
+        take_record(w, s, SELECT_MARK);
+    else if (is_host_record(type))
+        take_host(w, s);
+    else if (s->source && shows_samples(w))
+        event_row_take_sample(w, s);
     else
-        switch (s->event.record->type) {
-        case RECORD_CALL: event_row_take_call(w, s); break;
-        case RECORD_KERNEL:
-        case RECORD_COPY:
-        case RECORD_SET:
-        case RECORD_GRAPH:
-        case RECORD_SYNC:
-        case RECORD_OVERHEAD:
-        case RECORD_MEMORY: event_row_take_work(w, s); break;
-        case RECORD_TENSOR:
-        case RECORD_TENSOR_OOM: take_record(w, s, SELECT_MEMORY); break;
-        case RECORD_STEP:
-        case RECORD_PAUSE:
-        case RECORD_WINDOW:
-        case RECORD_DUMP: take_record(w, s, SELECT_MARK); break;
-        default:
-            if (is_host_record(s->event.record->type))
-                take_host(w, s);
-            else if (s->source && shows_samples(w))
-                event_row_take_sample(w, s);
-            else
-                return;
-        }
+        return;
     event_end(w);
 }

@@ -35,16 +35,10 @@ static const struct stats_report {
 };
 #define REPORT_COUNT (sizeof reports / sizeof reports[0])
 
-static bool stats_verb_is_word(const char *word, size_t length, const char *name)
-{
-    return length && strlen(name) == length && memcmp(word, name, length) == 0;
-}
-
 static const struct stats_report *report_named(const char *word, size_t length)
 {
-    for (size_t i = 0; i < REPORT_COUNT; i++)
-        if (stats_verb_is_word(word, length, reports[i].name) ||
-            stats_verb_is_word(word, length, reports[i].old_name))
+    for (size_t i = 0; length && i < REPORT_COUNT; i++) /* some have no old name */
+        if (word_is(word, length, reports[i].name) || word_is(word, length, reports[i].old_name))
             return &reports[i];
     return NULL;
 }

@@ -104,37 +104,27 @@ void chrome_mark(struct trace_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    unsigned long long window = record_arg(r, WINDOW_NUMBER);
-    const char *why;
-    char name[128];
+    unsigned long long number;
+    char name[128] = "";
     if (s->change == SPAN_MARKED) {
         put_instant(w, e, "mark", s->span);
-        return;
+    } else if (r->type == RECORD_DUMP) {
+        const char *why = dump_reason_text(record_arg(r, DUMP_REASON));
+        number = record_arg(r, DUMP_NUMBER);
+        snprintf(name, sizeof name, "dump %llu: %s", number, why ? why : "?");
+    } else if (r->type == RECORD_DEVICE_ABSENT && device_missing_of_all(r)) {
+        take_unread(w, e);
+    } else if (r->type == RECORD_PAUSE) {
+        snprintf(name, sizeof name, "recording %s",
+                 record_arg(r, PAUSE_PAUSED) ? "stopped" : "started");
+    } else if (r->type == RECORD_WINDOW && s->pause_change) {
+        number = record_arg(r, WINDOW_NUMBER);
+        if (number)
+            snprintf(name, sizeof name, "window %llu %s", number,
+                     s->pause_change == PAUSE_ENDS ? "begins" : "has ended");
     }
-    switch (r->type) {
-    case RECORD_DUMP:
-        why = dump_reason_text(record_arg(r, DUMP_REASON));
-        snprintf(name, sizeof name, "dump %llu: %s", (unsigned long long)record_arg(r, DUMP_NUMBER),
-                 why ? why : "?");
+    if (*name)
         put_instant(w, e, name, NULL);
-        break;
-    case RECORD_DEVICE_ABSENT:
-        if (device_missing_of_all(r))
-            take_unread(w, e);
-        break;
-    case RECORD_PAUSE:
-        put_instant(w, e, record_arg(r, PAUSE_PAUSED) ? "recording stopped" : "recording started",
-                    NULL);
-        break;
-    case RECORD_WINDOW:
-        if (!s->pause_change || !window)
-            break;
-        snprintf(name, sizeof name, "window %llu %s", window,
-                 s->pause_change == PAUSE_ENDS ? "begins" : "has ended");
-        put_instant(w, e, name, NULL);
-        break;
-    default: break;
-    }
 }
 
 /* ---- activities ------------------------------------------------------------------------------ */

@@ -93,33 +93,11 @@ static bool is_written(const struct merge *m, const struct rank_file *file)
            m->selection.spans[SPANS_CYCLE][file->process->index].count;
 }
 
-static const char *path_of(const char *folder, const struct rank_file *file, char path[PATH_MAX])
-{
-    snprintf(path, PATH_MAX, "%s/%s.gz", folder, file->name);
-    return path;
-}
-
-static enum exit_code write_rank(struct merge *m, const char *folder, const struct rank_file *file,
-                                 char path[PATH_MAX])
+static enum exit_code write_rank(struct merge *m, const struct rank_file *file, const char *path)
 {
     struct trace_scope scope = {.only = file->process, .rank = file->rank};
-    enum exit_code code = verb_output_folders(path_of(folder, file, path));
+    enum exit_code code = verb_output_folders(path);
     return code == EXIT_OK ? merge_write_file(m, path, &scope) : code;
-}
-
-static enum exit_code write_ranks(struct merge *m, const char *folder,
-                                  const struct rank_file *files)
-{
-    enum exit_code code = EXIT_OK;
-    for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
-        char path[PATH_MAX];
-        if (!is_written(m, &files[i]))
-            continue;
-        code = write_rank(m, folder, &files[i], path);
-        if (code == EXIT_OK)
-            merge_say_left_out(m, path);
-    }
-    return code;
 }
 
 /* ---- by several workers ---------------------------------------------------------------------- */
@@ -153,7 +131,8 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         if (p->is_elsewhere || !is_written(m, &work->files[i]))
             continue;
         m->selection.found = (struct selection_found){0};
-        code = write_rank(m, work->folder, &work->files[i], path);
+        snprintf(path, sizeof path, "%s/%s.gz", work->folder, work->files[i].name);
+        code = write_rank(m, &work->files[i], path);
         struct rank_result result;
         memset(&result, 0, sizeof result); /* the padding is sent, too */
         result.code = code;
@@ -167,48 +146,54 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     return code;
 }
 
-/* Prints the files' messages in file order. */
-static enum exit_code gather_ranks(struct merge *m, const char *folder,
-                                   const struct rank_file *files, struct workers *workers)
+/* Waits for a file that a worker writes. Returns false if it failed. */
+static bool read_rank(struct merge *m, const struct workers *workers, const struct rank_file *file,
+                      const char *path)
 {
-    uint32_t how = WORKERS_DONE;
-    for (uint32_t i = 0; how == WORKERS_DONE && i < m->rec.count; i++) {
-        struct rank_result result;
-        char path[PATH_MAX];
-        if (!is_written(m, &files[i]))
-            continue;
-        uint32_t worker = files[i].process->worker;
-        if (!workers_read(workers, worker, &result, sizeof result) || result.code != EXIT_OK) {
-            how = worker;
-            break;
-        }
-        path_of(folder, &files[i], path);
-        if (result.is_large)
-            merge_say_large(m, path);
-        m->fit = result.fit;
-        selection_add_found(&m->selection.found, &result.selected);
-        walk_add_found(&m->walk, files[i].process, &result.found);
-        merge_say_left_out(m, path);
-    }
-    enum exit_code code = workers_end(workers, how);
-    return code == EXIT_OK && how != WORKERS_DONE ? EXIT_ENVIRONMENT : code;
+    struct rank_result result;
+    if (!workers_read(workers, file->process->worker, &result, sizeof result) ||
+        result.code != EXIT_OK)
+        return false;
+    if (result.is_large)
+        merge_say_large(m, path);
+    m->fit = result.fit;
+    selection_add_found(&m->selection.found, &result.selected);
+    walk_add_found(&m->walk, file->process, &result.found);
+    return true;
 }
 
+/* Prints the files' messages in file order. */
 enum exit_code merge_write_folder(struct merge *m, const char *folder, uint64_t cycle)
 {
     struct rank_file *files = rank_files_make(m, cycle);
     struct rank_work work = {m, folder, files};
     struct workers workers;
+    uint32_t how = WORKERS_DONE;
+    enum exit_code code = EXIT_OK, ended = EXIT_OK;
     bool is_new = access(folder, F_OK) < 0;
     recording_deal(&m->rec);
     bool has_workers =
         m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work);
-    enum exit_code code =
-        has_workers ? gather_ranks(m, folder, files, &workers) : write_ranks(m, folder, files);
+    for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
+        char path[PATH_MAX];
+        if (!is_written(m, &files[i]))
+            continue;
+        snprintf(path, sizeof path, "%s/%s.gz", folder, files[i].name);
+        if (!has_workers) {
+            code = write_rank(m, &files[i], path);
+        } else if (!read_rank(m, &workers, &files[i], path)) {
+            how = files[i].process->worker;
+            code = EXIT_ENVIRONMENT;
+        }
+        if (code == EXIT_OK)
+            merge_say_left_out(m, path);
+    }
+    if (has_workers)
+        ended = workers_end(&workers, how);
     if (is_new)
         rmdir(folder); /* if it stayed empty */
     free(files);
-    return code;
+    return ended == EXIT_OK ? code : ended;
 }
 
 /* ---- in an archive --------------------------------------------------------------------------- */

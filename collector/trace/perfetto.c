@@ -17,6 +17,7 @@
 
 #include "base/json_text.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "resolve/selection.h"
 #include "trace/trace_writer.h"
 #include "trace/track_packets.h"
@@ -184,8 +185,7 @@ static void put_name(struct trace_writer *w, const struct json_piece *m, int64_t
         {"\"thread_name\"", "name", TRACK_OF_THREAD, THREAD_DESCRIPTOR_NAME},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (m[NAME].length == strlen(names[i].name) &&
-            memcmp(m[NAME].at, names[i].name, m[NAME].length) == 0)
+        if (word_is(m[NAME].at, m[NAME].length, names[i].name))
             perfetto_track(&w->packets, names[i].kind, pid,
                            names[i].kind == TRACK_OF_THREAD ? tid : 0, names[i].field,
                            json_member(m[ARGS], names[i].key));
