@@ -12,7 +12,7 @@
 /* Keys by which two names can match; of the places, the most certain come first. */
 enum match_key {
     KEY_NAME,     /* as recorded */
-    KEY_TEMPLATE, /* strip_template */
+    KEY_TEMPLATE, /* kernel_name_strip */
     KEY_LIBRARY,  /* where they were launched */
     KEY_OPERATOR,
     KEY_LINE,
@@ -40,40 +40,6 @@ struct match_name {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/*
- * Removes template arguments, parameters, the result type and unnamed namespaces from a name, in
- * place: "void n::f<int>(float*)" becomes "n::f". Takes linear time for any name.
- */
-static void strip_template(char *name)
-{
-    static const char unnamed[] = "(anonymous namespace)::";
-    size_t begin = 0, written = 0, angles = 0, parentheses = 0; /* the last two count open ones */
-    const char *from = name;
-    for (; *from; from++) {
-        if (!angles && strncmp(from, unnamed, sizeof unnamed - 1) == 0)
-            from += sizeof unnamed - 2;
-        else if (*from == '(' && !angles)
-            break; /* parameters follow */
-        else if (*from == '(')
-            parentheses++;
-        else if (*from == ')')
-            parentheses -= parentheses > 0;
-        else if (*from == '<' && !parentheses) /* otherwise a comparison: f<(3 < 4)> */
-            angles++;
-        else if (*from == '>' && !parentheses)
-            angles -= angles > 0;
-        else if (!angles)
-            name[written++] = *from;
-        if (*from == ' ' && !angles)
-            begin = written;
-    }
-    if (*from) { /* without parameters, the word before a space is not a type */
-        memmove(name, name + begin, written - begin);
-        written -= begin;
-    }
-    name[written] = '\0';
-}
-
 /* Sets the place of a name, where it takes longest. */
 static void kernel_match_set_place(struct match_name *name, const struct run_kernel *k)
 {
@@ -97,7 +63,7 @@ static void add_name(struct kernel_match *m, uint32_t side, const char *raw, uns
     *name = (struct match_name){.keys[KEY_NAME] = raw, .side = side};
     name->demangled = demangle(raw, KERNEL_NAME_BYTES_MAX, failures);
     name->stripped = memory_text(name->demangled ? name->demangled : raw);
-    strip_template(name->stripped);
+    kernel_name_strip(name->stripped);
     name->keys[KEY_TEMPLATE] = *name->stripped ? name->stripped : NULL;
 }
 

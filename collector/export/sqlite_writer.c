@@ -52,47 +52,23 @@ struct sql_value sqlite_function(struct export_writer *w, const struct function 
     return kept_text(w, (uintptr_t)f, PART_FUNCTION, f->name, strlen(f->name));
 }
 
-/* Returns "kernel" of "void ns::kernel<int, (anonymous namespace)::X>(float*)": the text after the
- * last "::" or space before its template or call arguments. */
-static const char *base_of(const char *text, size_t *bytes)
-{
-    const char *begin = text, *end = NULL;
-    unsigned depth = 0;
-    for (const char *at = text; *at && !end; at++) {
-        bool is_group = *at == '(' && strncmp(at, "(anonymous namespace)", 21) == 0;
-        if (is_group && depth == 0)
-            at += 20;
-        else if (*at == '(' && depth == 0 && at > begin)
-            end = at;
-        else if (*at == '<')
-            depth++;
-        else if (*at == '>' && depth)
-            depth--;
-        else if (depth == 0 && (*at == ':' || *at == ' '))
-            begin = at + 1;
-    }
-    size_t length = end ? (size_t)(end - begin) : strlen(begin);
-    const char *arguments = memchr(begin, '<', length);
-    *bytes = arguments && arguments > begin ? (size_t)(arguments - begin) : length;
-    if (*bytes)
-        return begin;
-    *bytes = strlen(text);
-    return text;
-}
-
 struct sql_value sqlite_kernel(struct export_writer *w, const struct kernel_name *name,
                                uint64_t number, enum kernel_part part)
 {
     char unknown[48];
-    size_t bytes;
     if (part == KERNEL_RAW)
         return IF(name, kept_text(w, (uintptr_t)name, part, name->raw, name->raw_bytes));
     if (!name)
         snprintf(unknown, sizeof unknown, "kernel %llu", (unsigned long long)number);
     if (part == KERNEL_SHOWN || !name)
         return sqlite_name(w, name, unknown);
-    const char *text = base_of(name->shown, &bytes);
-    return kept_text(w, (uintptr_t)name, part, text, bytes);
+    char *base = memory_text(name->shown);
+    kernel_name_strip(base);
+    const char *scope = strrchr(base, ':'), *own = scope ? scope + 1 : base;
+    own = *own ? own : name->shown;
+    struct sql_value id = kept_text(w, (uintptr_t)name, part, own, strlen(own));
+    free(base);
+    return id;
 }
 
 struct sql_value sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs)
@@ -331,16 +307,10 @@ static struct export_writer *sqlite_create(struct output *out, struct walk *walk
     return w;
 }
 
-static void sqlite_end(struct export_writer *w)
-{
-    sqlite_tail(w);
-    sql_base_finish(w->base);
-}
-
 const struct export_format sqlite_export = {
     .file = {"sqlite", "sqlite"},
     .create = sqlite_create,
     .take = sqlite_take,
-    .end = sqlite_end,
+    .end = sqlite_tail,
     .free = sqlite_free,
 };

@@ -203,3 +203,33 @@ char *demangle(const char *mangled, size_t bytes_max, unsigned *failures)
     *failures += harmful;
     return shown;
 }
+
+void kernel_name_strip(char *name)
+{
+    static const char unnamed[] = "(anonymous namespace)::";
+    size_t begin = 0, written = 0, angles = 0, parentheses = 0; /* the last two count open ones */
+    const char *from = name;
+    for (; *from; from++) {
+        if (!angles && strncmp(from, unnamed, sizeof unnamed - 1) == 0)
+            from += sizeof unnamed - 2;
+        else if (*from == '(' && !angles)
+            break; /* parameters follow */
+        else if (*from == '(')
+            parentheses++;
+        else if (*from == ')')
+            parentheses -= parentheses > 0;
+        else if (*from == '<' && !parentheses) /* otherwise a comparison: f<(3 < 4)> */
+            angles++;
+        else if (*from == '>' && !parentheses)
+            angles -= angles > 0;
+        else if (!angles)
+            name[written++] = *from;
+        if (*from == ' ' && !angles)
+            begin = written;
+    }
+    if (*from) { /* without parameters, the word before a space is not a type */
+        memmove(name, name + begin, written - begin);
+        written -= begin;
+    }
+    name[written] = '\0';
+}

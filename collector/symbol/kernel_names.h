@@ -86,4 +86,8 @@ const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, u
  */
 char *demangle(const char *mangled, size_t bytes_max, unsigned *failures);
 
+/* Removes template arguments, parameters, the result type and unnamed namespaces from a name, in
+ * place: "void n::f<int>(float*)" becomes "n::f". Takes linear time for any name. */
+void kernel_name_strip(char *name);
+
 #endif
