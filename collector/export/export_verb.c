@@ -335,8 +335,7 @@ static enum exit_code export_verb_run(const struct options *options)
         code = export_recording(&x, options);
     if (code == EXIT_OK)
         code = walk_verdict(&x.report.walk, options->strict);
-    if (x.steps.walk)
-        steps_release(&x.steps);
+    steps_release(&x.steps);
     selection_release(&x.selection);
     if (x.report.walk.rec)
         report_release(&x.report);

@@ -197,13 +197,9 @@ void sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned 
     sql_base_put_row(b, b->added, count, &b->inserts[SQL_TABLES], row);
 }
 
-void sql_base_finish(struct sql_base *b)
-{
-    sql_base_run(b, "COMMIT");
-}
-
 void sql_base_free(struct sql_base *b)
 {
+    sql_base_run(b, "COMMIT");
     for (unsigned i = 0; i <= SQL_TABLES; i++)
         sqlite3_finalize(b->inserts[i]);
     sqlite3_close(b->database);

@@ -274,5 +274,4 @@ void sqlite_tail(struct export_writer *w)
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
         put_sums(w, &w->scope.report->sums[i]);
     put_session(w);
-    sql_base_finish(w->base);
 }

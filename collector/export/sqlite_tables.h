@@ -101,8 +101,7 @@ void sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_
 void sql_base_add_table(struct sql_base *b, const char *name, const char *columns);
 void sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count);
 
-/* Writes everything to the file. No inserts may follow. */
-void sql_base_finish(struct sql_base *b);
+/* Writes everything to the file. */
 void sql_base_free(struct sql_base *b);
 
 /* ---- the writer ---- */
@@ -169,8 +168,8 @@ struct sql_value sqlite_name(struct export_writer *w, const struct kernel_name *
 
 /* A kernel's name as shown, its base without scope and arguments, and as recorded. */
 enum kernel_part { KERNEL_SHOWN, KERNEL_BASE, KERNEL_RAW };
-struct sql_value sqlite_kernel(struct export_writer *w, const struct kernel_name *name,
-                               uint64_t number, enum kernel_part part);
+struct sql_value sqlite_kernel(struct export_writer *w, const struct slice *s,
+                               enum kernel_part part);
 
 /* Returns the sizes of an operator's inputs, or NULL. */
 struct sql_value sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs);

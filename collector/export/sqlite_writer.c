@@ -52,9 +52,11 @@ struct sql_value sqlite_function(struct export_writer *w, const struct function 
     return kept_text(w, (uintptr_t)f, PART_FUNCTION, f->name, strlen(f->name));
 }
 
-struct sql_value sqlite_kernel(struct export_writer *w, const struct kernel_name *name,
-                               uint64_t number, enum kernel_part part)
+struct sql_value sqlite_kernel(struct export_writer *w, const struct slice *s,
+                               enum kernel_part part)
 {
+    uint64_t number = record_arg(s->event.record, KERNEL_NAME_INDEX);
+    const struct kernel_name *name = walk_kernel(w->walk, s->event.process, number);
     char unknown[48];
     if (part == KERNEL_RAW)
         return IF(name, kept_text(w, (uintptr_t)name, part, name->raw, name->raw_bytes));
@@ -133,18 +135,6 @@ uint64_t sqlite_chain(struct export_writer *w, const struct process *p, uint32_t
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
-
-static void sqlite_writer_take_kernel(struct export_writer *w, const struct slice *s)
-{
-    uint64_t number = record_arg(s->event.record, KERNEL_NAME_INDEX);
-    put_KERNEL(w, s, walk_kernel(w->walk, s->event.process, number), number);
-}
-
-static void take_sync(struct export_writer *w, const struct slice *s)
-{
-    uint64_t context = record_arg(s->event.record, SYNC_CONTEXT);
-    put_SYNC(w, s, survey_context_device(&w->walk->survey, s->event.process, context));
-}
 
 /* Writes a device reading: a row per known value, named as in events.def. */
 static void sqlite_writer_take_sample(struct export_writer *w, const struct slice *s)
@@ -246,12 +236,6 @@ static void put_range(struct export_writer *w, const struct slice *s)
                 });
 }
 
-static void put_library(struct export_writer *w, const struct slice *s)
-{
-    put_LIBRARIES(w, s->span, s->change != SPAN_CLOSED,
-                  library_kind_text(&w->walk->kinds, s->span->kind));
-}
-
 /* ---- the consumer ---------------------------------------------------------------------------- */
 
 static void sqlite_take(struct export_writer *w, const struct slice *s)
@@ -261,17 +245,18 @@ static void sqlite_take(struct export_writer *w, const struct slice *s)
     if (slice_change(s, SPAN_OP))
         put_OPERATORS(w, s->span, s->change != SPAN_CLOSED);
     else if (slice_change(s, SPAN_LIBRARY))
-        put_library(w, s);
+        put_LIBRARIES(w, s->span, s->change != SPAN_CLOSED,
+                      library_kind_text(&w->walk->kinds, s->span->kind));
     else if (s->change)
         put_range(w, s);
     else
         switch (s->event.record->type) {
         case RECORD_CALL: put_RUNTIME(w, s, event_call_id(w->walk, &s->event)); break;
-        case RECORD_KERNEL: sqlite_writer_take_kernel(w, s); break;
+        case RECORD_KERNEL: put_KERNEL(w, s); break;
         case RECORD_COPY: put_MEMCPY(w, s); break;
         case RECORD_SET: put_MEMSET(w, s); break;
         case RECORD_GRAPH: put_GRAPH(w, s); break;
-        case RECORD_SYNC: take_sync(w, s); break;
+        case RECORD_SYNC: put_SYNC(w, s); break;
         case RECORD_OVERHEAD: put_OVERHEAD(w, s); break;
         case RECORD_MEMORY: put_MEMORY(w, s); break;
         case RECORD_TENSOR:

@@ -394,8 +394,7 @@ static enum exit_code merge_run(const struct options *options)
         call_tree_say(&m.tree);
         call_tree_release(&m.tree);
     }
-    if (m.steps.walk)
-        steps_release(&m.steps);
+    steps_release(&m.steps);
     selection_release(&m.selection);
     if (m.walk.rec)
         walk_release(&m.walk);
