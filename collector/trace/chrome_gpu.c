@@ -28,11 +28,6 @@ static char *put_time(char *out, uint64_t ns)
     return json_microseconds(out, min_of(ns, JSON_EXACT_MAX));
 }
 
-static char *chrome_gpu_put_text(char *out, const char *text)
-{
-    return json_escape(out, text, strlen(text));
-}
-
 char *chrome_put_binding(struct trace_writer *w, char *out, uint32_t process, uint32_t call,
                          bool is_call)
 {
@@ -265,7 +260,7 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     uint32_t external = external_id(w, s->of);
     char *out = chrome_gpu_put_head(w, s, NULL, renamed ? "Stream Wait" : kind, 0);
     out = put_identity(s, out, external, context);
-    out = chrome_gpu_put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
+    out = json_escape(PUT(out, ",\"cuda_sync_kind\":"), kind, strlen(kind));
     if (on_stream)
         out = PUT_FIELD(out, "synchronized stream", stream ? stream : GPU_STREAM_DEFAULT);
     out = PUT_SOME(out, "event id", record_arg(r, SYNC_EVENT));
@@ -278,11 +273,11 @@ static void put_overhead(struct trace_writer *w, struct gpu_slice *s)
 {
     const struct record *r = s->record;
     const struct event *e = &s->of->event;
+    const char *object = object_kind_text(record_arg(r, OVERHEAD_OBJECT));
     chrome_gpu_place(w, s, ROW_OVERHEAD, 0);
     char *out =
         chrome_gpu_put_head(w, s, NULL, overhead_kind_text(record_arg(r, OVERHEAD_KIND)), 0);
-    out = chrome_gpu_put_text(PUT(out, ",\"object\":"),
-                              object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
+    out = json_escape(PUT(out, ",\"object\":"), object, strlen(object));
     if (s->at.end_ns - s->at.begin_ns != e->end_ns - e->begin_ns)
         out = json_microseconds(PUT(out, ",\"took (us)\":"), e->end_ns - e->begin_ns);
     out = PUT_FIELD(out, "process", record_arg(r, OVERHEAD_PROCESS));

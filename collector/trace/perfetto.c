@@ -257,9 +257,7 @@ static void take_head(struct trace_writer *w, struct json_piece head)
     static const char end[] = "\"traceEvents\":[";
     const char *events = memmem(head.at, head.length, end, sizeof end - 1);
     head.length = events ? (size_t)(events - head.at) : head.length;
-    track_packets_begin(&w->packets, w->origin_ns);
-    if (w->to_ns > w->from_ns)
-        track_packets_show(&w->packets, w->from_ns, w->to_ns);
+    track_packets_begin(&w->packets, w->origin_ns, w->from_ns, w->to_ns);
     perfetto_put_around(w, head, "\"trace\"");
 }
 

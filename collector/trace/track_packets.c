@@ -76,7 +76,19 @@ static void put_clock(struct packet *p, unsigned id, uint64_t ns)
     packet_close(p, opened);
 }
 
-void track_packets_begin(struct track_packets *t, uint64_t origin_ns)
+static void put_service(struct track_packets *t, uint64_t ns, unsigned what)
+{
+    size_t packet = track_packet_open(t);
+    packet_number(&t->part, PACKET_CLOCK, CLOCK_BOOTTIME_ID);
+    packet_number(&t->part, PACKET_TIMESTAMP, ns);
+    size_t opened = packet_open(&t->part, PACKET_SERVICE);
+    packet_number(&t->part, what, true);
+    packet_close(&t->part, opened);
+    track_packet_close(t, packet);
+}
+
+void track_packets_begin(struct track_packets *t, uint64_t origin_ns, uint64_t from_ns,
+                         uint64_t to_ns)
 {
     struct packet *p = &t->part;
     size_t packet = track_packet_open(t);
@@ -90,23 +102,10 @@ void track_packets_begin(struct track_packets *t, uint64_t origin_ns)
     put_clock(p, CLOCK_STEPS_ID, 0);
     packet_close(p, opened);
     track_packet_close(t, packet);
-}
-
-static void put_service(struct track_packets *t, uint64_t ns, unsigned what)
-{
-    size_t packet = track_packet_open(t);
-    packet_number(&t->part, PACKET_CLOCK, CLOCK_BOOTTIME_ID);
-    packet_number(&t->part, PACKET_TIMESTAMP, ns);
-    size_t opened = packet_open(&t->part, PACKET_SERVICE);
-    packet_number(&t->part, what, true);
-    packet_close(&t->part, opened);
-    track_packet_close(t, packet);
-}
-
-void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_ns)
-{
-    put_service(t, from_ns, SERVICE_STARTED);
-    put_service(t, to_ns, SERVICE_DISABLED);
+    if (to_ns > from_ns) {
+        put_service(t, from_ns, SERVICE_STARTED);
+        put_service(t, to_ns, SERVICE_DISABLED);
+    }
 }
 
 void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, bool is_end)

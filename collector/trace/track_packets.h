@@ -67,12 +67,11 @@ struct track_packets {
 void track_packets_init(struct track_packets *t, struct output *out, struct call_tree *tree);
 void track_packets_release(struct track_packets *t);
 
-/* Writes the first packet: times are ns since a moment of the system's clock. */
-void track_packets_begin(struct track_packets *t, uint64_t origin_ns);
-
-/* Sets the time that viewers show first: not from the begin of a range that reaches into the
- * selection. */
-void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_ns);
+/* Writes the first packet: times are ns since a moment of the system's clock. Viewers first show
+ * the time from `from_ns` to `to_ns`, unless it is empty: not from the begin of a range that
+ * reaches into the selection. */
+void track_packets_begin(struct track_packets *t, uint64_t origin_ns, uint64_t from_ns,
+                         uint64_t to_ns);
 
 /* Writes `event` as that field of a packet, with its interned texts, at time `ns`: the time since
  * the last event, or, of a late event and of the end of a slice, its own time. Empties both. */
