@@ -66,15 +66,14 @@ static char *call_text(const struct open_call *c)
     FILE *out = new_text_begin(&text);
     fputs(c->function->name, out);
     for (unsigned k = 0; k < c->arg_count && k < c->function->arg_count; k++) {
-        unsigned kind = c->function->args[k].kind;
-        uint64_t value;
-        if (!function_value(c->args, c->arg_count, k, &kind, &value))
+        struct shown_arg a;
+        if (!function_show(c->function, c->args, c->arg_count, k, &a))
             continue;
-        fprintf(out, " %s=", c->function->args[k].label);
-        if (c->kernel && kind == ARG_KERNEL)
+        fprintf(out, " %s=", a.label);
+        if (c->kernel && a.kind == ARG_KERNEL)
             fputs(c->kernel->shown, out);
         else
-            argument_print(kind, value, out);
+            argument_print(a.kind, a.value, out);
     }
     fprintf(out, ", in %s", thread_title(c->process, c->thread, title, sizeof title));
     return new_text_end(&text, out);

@@ -120,22 +120,15 @@ static void put_record_args(struct export_writer *w, const struct record *r)
 static void put_function_args(struct export_writer *w, const struct slice *s,
                               const struct function *f, const uint64_t *args, unsigned count)
 {
+    struct shown_arg a;
     for (unsigned i = 0; i < count; i++) {
-        char number[16];
-        bool is_known = i < f->arg_count;
-        unsigned kind = is_known ? f->args[i].kind : ARG_HANDLE;
-        const struct kernel_name *name;
-        uint64_t value;
-        if (!is_known)
-            snprintf(number, sizeof number, "arg%u", i);
-        const char *label = is_known ? f->args[i].label : number;
-        if (!function_value(args, count, i, &kind, &value) || function_lacks_device(f, kind, value))
+        if (!function_show(f, args, count, i, &a) || function_lacks_device(f, a.kind, a.value))
             continue;
-        name = kind == ARG_KERNEL ? walk_handle(s, value) : NULL;
+        const struct kernel_name *name = a.kind == ARG_KERNEL ? walk_handle(s, a.value) : NULL;
         if (name)
-            put_kept_arg(w, label, name);
+            put_kept_arg(w, a.label, name);
         else
-            event_arg_number(w, label, kind, value);
+            event_arg_number(w, a.label, a.kind, a.value);
     }
 }
 

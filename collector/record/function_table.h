@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -32,21 +33,6 @@ static inline uint64_t function_dim3(uint64_t xy, uint64_t z)
 {
     uint64_t y = xy >> 32 < UINT16_MAX ? xy >> 32 : UINT16_MAX;
     return (uint32_t)xy | y << 32 | (z < UINT16_MAX ? z : UINT16_MAX) << 48;
-}
-
-/*
- * How to show argument `i` of `count` with the described `kind`: a dim3 in two words becomes one,
- * at the first of them. False: this is the second.
- */
-static inline bool function_value(const uint64_t *args, unsigned count, unsigned i, unsigned *kind,
-                                  uint64_t *value)
-{
-    *value = args[i];
-    if (*kind == ARG_DIM3_XY) {
-        *kind = ARG_DIM3;
-        *value = function_dim3(args[i], i + 1 < count ? args[i + 1] : 0);
-    }
-    return *kind != ARG_DIM3_Z;
 }
 
 struct function {
@@ -106,6 +92,32 @@ static inline bool function_stream(const struct function *f, const struct record
 {
     *stream = function_arg_of(f, r, ARG_STREAM, UINT64_MAX);
     return *stream != UINT64_MAX;
+}
+
+/* How to show an argument. */
+struct shown_arg {
+    unsigned kind; /* enum arg_kind */
+    uint64_t value;
+    const char *label;
+    char number[16]; /* the label of one that is not described */
+};
+
+/* Sets *a for argument `i` of `count` in a call of `f` (NULL: not known): a dim3 in two words
+ * becomes one, at the first of them. False: this is the second. */
+static inline bool function_show(const struct function *f, const uint64_t *args, unsigned count,
+                                 unsigned i, struct shown_arg *a)
+{
+    bool is_known = f && i < f->arg_count;
+    a->kind = is_known ? f->args[i].kind : (unsigned)ARG_HANDLE;
+    a->value = args[i];
+    a->label = is_known ? f->args[i].label : a->number;
+    if (!is_known)
+        snprintf(a->number, sizeof a->number, "arg%u", i);
+    if (a->kind == ARG_DIM3_XY) {
+        a->kind = ARG_DIM3;
+        a->value = function_dim3(args[i], i + 1 < count ? args[i + 1] : 0);
+    }
+    return a->kind != ARG_DIM3_Z;
 }
 
 /* Whether the value is an unknown device. (In a hint, all bits set mean the host.) */

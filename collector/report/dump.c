@@ -190,13 +190,9 @@ static void print_call(struct dump *d, const struct record *r, const struct func
     if (error)
         fprintf(out, " error=%s", error);
     for (unsigned i = 0; i < r->arg_count; i++) {
-        char number[16];
-        snprintf(number, sizeof number, "arg%u", i);
-        bool known = f && i < f->arg_count;
-        unsigned kind = known ? f->args[i].kind : ARG_HANDLE;
-        uint64_t value;
-        if (function_value(r->args, r->arg_count, i, &kind, &value))
-            print_arg(d, known ? f->args[i].label : number, kind, value);
+        struct shown_arg a;
+        if (function_show(f, r->args, r->arg_count, i, &a))
+            print_arg(d, a.label, a.kind, a.value);
     }
 }
 

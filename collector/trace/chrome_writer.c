@@ -211,20 +211,14 @@ static char *put_args(char *out, const struct slice *s)
     const struct record *r = s->event.record;
     const struct function *f = s->event.function;
     unsigned kernels = 0;
+    struct shown_arg a;
     for (unsigned i = 0; i < r->arg_count; i++) {
-        char number[16];
-        bool known = i < f->arg_count;
-        unsigned kind = known ? f->args[i].kind : ARG_HANDLE;
-        uint64_t value;
-        if (kind == ARG_KERNEL && ++kernels > CALL_KERNELS_MAX)
-            kind = ARG_HANDLE;
-        if (!function_value(r->args, r->arg_count, i, &kind, &value) ||
-            function_lacks_device(f, kind, value))
+        if (!function_show(f, r->args, r->arg_count, i, &a) ||
+            function_lacks_device(f, a.kind, a.value))
             continue;
-        if (!known)
-            snprintf(number, sizeof number, "arg%u", i);
-        out = chrome_put_key(out, known ? f->args[i].label : number);
-        out = put_arg(out, s, kind, value);
+        if (a.kind == ARG_KERNEL && ++kernels > CALL_KERNELS_MAX)
+            a.kind = ARG_HANDLE;
+        out = put_arg(chrome_put_key(out, a.label), s, a.kind, a.value);
     }
     return out;
 }
@@ -266,19 +260,14 @@ static void chrome_writer_take_call(struct trace_writer *w, const struct slice *
 
 #define NO_THREAD UINT32_MAX
 
-/* The thread index, which a block has as its owner. */
-static uint32_t thread_of(const struct slice *s)
-{
-    if (s->event.record->type != RECORD_MEMORY)
-        return s->event.thread->index;
-    return s->is_called ? s->call.thread : NO_THREAD;
-}
-
+/* Returns the thread index, which a block has as its owner. */
 static uint32_t chrome_memory_owner(void *context, const struct slice *s, unsigned kind)
 {
     (void)context;
     (void)kind;
-    return thread_of(s);
+    if (s->event.record->type != RECORD_MEMORY)
+        return s->event.thread->index;
+    return s->is_called ? s->call.thread : NO_THREAD;
 }
 
 /* Returns true if instants show the block: if requested, PyTorch's blocks replace the device blocks
@@ -340,7 +329,8 @@ static void chrome_memory_change(void *context, enum ledger_change change, struc
     if (!now || (is_filtered && !chrome_memory_is_counted(w, now, at_ns)))
         return;
     if (!is_filtered && is_shown(w, b))
-        put_memory(w, b, at_ns, s && !comes ? thread_of(s) : b->owner, comes, now);
+        put_memory(w, b, at_ns, s && !comes ? chrome_memory_owner(w, s, b->kind) : b->owner, comes,
+                   now);
     chrome_count_memory(w, now, at_ns);
 }
 

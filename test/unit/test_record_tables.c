@@ -149,16 +149,18 @@ static void test_functions(void **state)
     const uint64_t words[] = {7 | 70000ull << 32, 9, 5, 6, 8};
     const unsigned kinds[] = {ARG_DIM3, 0, ARG_COUNT, ARG_COUNT, ARG_COUNT};
     assert_int_equal(function_describe(&t, &a, 8, (const uint8_t *)two, strlen(two)), 0);
+    const struct function *shown = function_of(&t, &a, 8);
+    struct shown_arg arg;
     for (unsigned i = 0; i < 5; i++) {
-        unsigned kind = function_of(&t, &a, 8)->args[i].kind;
-        uint64_t value;
-        assert_int_equal(function_value(words, 5, i, &kind, &value), i != 1);
-        assert_true(i == 1 || kind == kinds[i]);
-        assert_true(i == 1 || value == (i ? words[i] : 7 | 65535ull << 32 | 9ull << 48));
+        assert_int_equal(function_show(shown, words, 5, i, &arg), i != 1);
+        assert_true(i == 1 || arg.kind == kinds[i]);
+        assert_true(i == 1 || arg.value == (i ? words[i] : 7 | 65535ull << 32 | 9ull << 48));
+        assert_string_equal(arg.label, shown->args[i].label);
     }
-    unsigned kind = ARG_DIM3_XY; /* of a record that was written with fewer words */
-    uint64_t value;
-    assert_true(function_value(words, 1, 0, &kind, &value) && value >> 48 == 0);
+    /* Of a record that was written with fewer words, and of a function that is not described. */
+    assert_true(function_show(shown, words, 1, 0, &arg) && arg.value >> 48 == 0);
+    assert_true(function_show(NULL, words, 5, 4, &arg) && arg.kind == ARG_HANDLE);
+    assert_string_equal(arg.label, "arg4");
     const char *bad[] = {
         "", "x", "x|runtime", "|runtime|launch|", "x|y|z|nokind", "x|runtime|launch|kernel:"};
     for (unsigned i = 0; i < 6; i++)
