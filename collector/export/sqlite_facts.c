@@ -132,19 +132,14 @@ static void sqlite_facts_put_devices(struct export_writer *w)
 /* ---- where the devices' time went: the report's gpu_time, idle and arrivals -------------------
  */
 
-static void put_device_time(struct export_writer *w, uint32_t number)
-{
-    struct idle *idle = w->scope.report->idle;
-    struct idle_wait wait;
-    put_GPU_TIME(w, &idle->devices[number]);
-    for (uint64_t i = 0; idle_wait_at(idle, number, i, &wait); i++)
-        put_RANK_WAITS(w, &idle->devices[number], &wait);
-}
-
 static void put_idle(struct export_writer *w, struct idle *d)
 {
-    for (uint32_t i = 0; i < d->device_count; i++)
-        put_device_time(w, i);
+    struct idle_wait wait;
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        put_GPU_TIME(w, &d->devices[i]);
+        for (uint64_t k = 0; idle_wait_at(d, i, k, &wait); k++)
+            put_RANK_WAITS(w, &d->devices[i], &wait);
+    }
     for (uint32_t i = 0; i < d->rows.count; i++) {
         const struct idle_row *row = &d->rows.list[i];
         if (!row->did)

@@ -82,15 +82,14 @@ struct trace_place *chrome_place_of(struct trace_writer *w, struct process *p, u
 {
     struct chrome_rows *rows = &w->rows;
     struct key key = {p->index, device, 0};
-    uint64_t number = key_map_get(&rows->place_numbers, key);
-    if (!number && rows->place_count == GPU_ROWS_MAX)
-        number = rows->place_count; /* beyond any realistic number, the last one is shared */
-    if (number)
-        return rows->places[number - 1];
-    struct trace_place *place = memory_new(1, sizeof *place);
+    uint32_t number = KEY_MAP_ITEM(&rows->place_numbers, key, rows->places, rows->place_count,
+                                   GPU_ROWS_MAX, NULL);
+    /* Beyond any realistic number, the last one is shared. */
+    struct trace_place **there = &rows->places[(number ? number : GPU_ROWS_MAX) - 1];
+    if (*there)
+        return *there;
+    struct trace_place *place = *there = memory_new(1, sizeof *place);
     *place = (struct trace_place){.process = p, .device = device, .pid = p->shown_pid};
-    ARRAY_PUSH(rows->places, rows->place_count, &place);
-    (void)key_map_set(&rows->place_numbers, key, rows->place_count);
     if (device != PROCESS_ITSELF) {
         place->pid = device_pid(w, p, device);
         put_device_names(w, place);
@@ -136,7 +135,7 @@ static uint32_t row_tid(const struct chrome_rows *rows, const struct process *p,
     if (kind == ROW_STREAM && lane == 0 && stream < GPU_TID_VIRTUAL)
         return (uint32_t)stream;
     return stream < STREAM_ORDERED_MAX ? GPU_TID_VIRTUAL + row_order(kind, stream, lane)
-                                       : 2 * GPU_TID_VIRTUAL + rows->count;
+                                       : 2 * GPU_TID_VIRTUAL + rows->count - 1;
 }
 
 static void put_row_name(struct trace_writer *w, uint32_t pid, uint32_t tid, const char *name,
@@ -177,20 +176,18 @@ static struct gpu_row *row_of(struct trace_writer *w, struct trace_place *place,
 {
     struct chrome_rows *rows = &w->rows;
     struct key key = {(uintptr_t)place, kind << 16 | lane, stream};
-    uint64_t number = key_map_get(&rows->numbers, key);
-    if (!number && rows->count == GPU_ROWS_MAX)
-        number = rows->count; /* likewise */
-    if (number)
-        return rows->list[number - 1];
-    struct gpu_row *row = memory_new(1, sizeof *row);
+    uint32_t number =
+        KEY_MAP_ITEM(&rows->numbers, key, rows->list, rows->count, GPU_ROWS_MAX, NULL);
+    struct gpu_row **there = &rows->list[(number ? number : GPU_ROWS_MAX) - 1]; /* likewise */
+    if (*there)
+        return *there;
+    struct gpu_row *row = *there = memory_new(1, sizeof *row);
     row->place = place;
     row->kind = kind;
     row->stream = stream;
     row->lane = lane;
     row->tid = row_tid(rows, place->process, kind, stream, lane);
     row->row.ids = row_ids_of(place->pid, row->tid);
-    ARRAY_PUSH(rows->list, rows->count, &row);
-    (void)key_map_set(&rows->numbers, key, rows->count);
     put_name(w, row, thread);
     return row;
 }
