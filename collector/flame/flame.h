@@ -84,11 +84,10 @@ const char *flame_value_text(enum flame_weight weight, char *text, uint64_t valu
 #define FLAME_CHANGE_BYTES 32
 char *flame_change_text(char *text, const uint64_t totals[FLAME_SIDES]);
 
-/* Each writes the whole file. */
+/* Each writes the whole file; pprof's has all weights, and no comparison. */
 void flame_write_folded(const struct flame *f, struct output *out);
 void flame_write_speedscope(const struct flame *f, struct output *out);
 void flame_write_svg(const struct flame *f, struct output *out);
-void flame_write_pprof(const struct flame *f,
-                       struct output *out); /* of all weights; not compared */
+void flame_write_pprof(const struct flame *f, struct output *out);
 
 #endif

@@ -120,8 +120,7 @@ static void flame_diff_finish(struct flame_diff *d)
              flame_change_text(change, f->nodes[0].total));
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------
- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 /* Returns the format of the option, or else of the file's name; FLAME_BY_NAME: the name promises a
  * format that flame cannot write. */
@@ -286,8 +285,7 @@ const struct option weight_options[] = {
     {0, "weight", "host|gpu|calls|bytes|cpu|off-cpu|wall", .take = option_choice, .at = 0,
      "Choose what a frame's width shows: time in calls (host), time of the GPU work launched, "
      "number of calls, or bytes allocated. CPU time needs run --sample, off-cpu run --os, wall "
-     "both. "
-     "Default: host.",
+     "both. Default: host.",
      .in = HELP_SHOW},
     {0},
 };

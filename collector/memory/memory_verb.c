@@ -457,8 +457,7 @@ const struct option memory_options[] = {
      .in = HELP_OUTPUT},
     {0, "format", "text|json|csv", OPTION_OWN(option_choice, struct memory_options, table.format),
      "Write the tables in this format; default: by the end of the file's name: .json, .csv or "
-     "DIR/, "
-     "or else text",
+     "DIR/, or else text",
      .in = HELP_OUTPUT},
     {0, "by", "python-line|stack|operator|function|kind|library",
      OPTION_OWN(option_choice, struct memory_options, by),

@@ -65,15 +65,6 @@ struct server {
     unsigned next;                   /* the oldest of them */
 };
 
-static int secret_make(char *text)
-{
-    uint64_t bits[2];
-    if (getrandom(bits, sizeof bits, 0) != sizeof bits)
-        return GPUPROF_IO;
-    snprintf(text, SECRET_BYTES, "%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
-    return 0;
-}
-
 /* Compares in constant time, so that the time does not reveal matching characters. */
 static bool secret_is(const char *secret, const char *text)
 {
@@ -90,6 +81,7 @@ static int listen_on(struct server *s, unsigned port, const struct resource *res
                                   .sin_port = htons((uint16_t)port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
+    uint64_t bits[4];
     int yes = 1;
     *s = (struct server){.resources = resources, .fd = -1};
     s->is_opened =
@@ -100,10 +92,13 @@ static int listen_on(struct server *s, unsigned port, const struct resource *res
         setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
         bind(s->fd, (struct sockaddr *)&address, sizeof address) < 0 ||
         listen(s->fd, CONNECTIONS_MAX) < 0 ||
-        getsockname(s->fd, (struct sockaddr *)&address, &length) < 0)
+        getsockname(s->fd, (struct sockaddr *)&address, &length) < 0 ||
+        getrandom(bits, sizeof bits, 0) != sizeof bits)
         return GPUPROF_IO;
     s->port = ntohs(address.sin_port);
-    return secret_make(s->secret) < 0 ? GPUPROF_IO : secret_make(s->once);
+    snprintf(s->secret, SECRET_BYTES, "%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
+    snprintf(s->once, SECRET_BYTES, "%016" PRIx64 "%016" PRIx64, bits[2], bits[3]);
+    return 0;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
