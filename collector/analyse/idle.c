@@ -285,7 +285,7 @@ void idle_release(struct idle *d)
     free(d->way.threads);
     free(d->devices);
     free(d->tracks);
-    free(d->totals.list);
+    sums_release(&d->totals);
     idle_rows_release(&d->rows);
     place_lines_release(&d->lines);
     idle_ranks_release(&d->ranks);

@@ -18,6 +18,7 @@
 #include "analyse/place_lines.h"
 #include "analyse/thread_time.h"
 #include "base/key_map.h"
+#include "query/sums.h"
 #include "record/gpu_record.h"
 #include "resolve/event_walk.h"
 #include "resolve/kernel_class.h"
@@ -312,18 +313,7 @@ struct idle_way {
     bool leaves_out_ranks; /* devices outside the selection communicate, too */
 };
 
-/* Idle time of one cause and place, in all processes. */
-struct idle_total {
-    enum idle_cause cause;
-    const char *place; /* the text of its rows */
-    uint64_t ns;
-    uint64_t count;
-    const struct process *process;  /* NULL: several */
-    const struct idle_row *longest; /* the row with the longest gap, and its device */
-    const struct idle_device *of;
-    const struct process *longest_process;
-    uint32_t devices; /* number of devices added up */
-};
+enum { IDLE_CAUSE, IDLE_PLACE }; /* keys of totals; their value 0 is the time */
 
 struct idle {
     struct walk *walk;
@@ -335,11 +325,8 @@ struct idle {
     uint32_t track_count;
     struct idle_rows rows;
     struct place_lines
-        lines; /* lines of its places, and of those that others add before idle_name */
-    struct {
-        struct idle_total *list; /* owned; the largest first, once named */
-        uint32_t count;
-    } totals;
+        lines;              /* lines of its places, and of those that others add before idle_name */
+    struct sums totals;     /* of rows with the same IDLE_CAUSE and IDLE_PLACE, once named */
     uint64_t window_ns;     /* of all devices */
     struct idle_device all; /* sums over all devices */
     struct idle_ranks ranks;
@@ -396,7 +383,7 @@ static inline uint64_t idle_run_ns(const struct idle *d)
     return d->window_ns - d->all.causes[IDLE_START_UP] - d->all.stopped_ns;
 }
 
-static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause)
+static inline uint64_t idle_share_of(const struct idle *d, uint64_t cause)
 {
     return cause == IDLE_START_UP ? d->window_ns : idle_run_ns(d);
 }
@@ -412,13 +399,12 @@ static inline bool idle_lacks_ranks(const struct idle *d)
 /* True if devices of the job communicate. */
 bool idle_communicates(const struct idle *d, uint32_t job);
 
-/* Adds up named rows by cause and place, largest first. */
+/* Adds up named rows. (idle_print.c) */
 void idle_add_totals(struct idle *d);
 
-/* The tables of devices' time and of idle time by cause and place. Their state is a struct idle,
- * which may be NULL. (idle_print.c) */
-#define IDLE_TABLES 2
-extern const struct table_info idle_tables[IDLE_TABLES];
+/* The tables of devices' time, whose state is a struct idle, and of the totals. */
+extern const struct table_info gpu_time_table;
+extern const struct sums_info idle_sums;
 
 /* After idle_finish: gets the wait number `place`, from 0 on, of the device at index `device`;
  * false if there are fewer. */

@@ -66,129 +66,115 @@ static void fill_device(const struct table *t, uint32_t index, struct cell *cell
     cells[ORDER] = cell_number((uint64_t)device->process->index << 32 | (uint32_t)device->device);
 }
 
-static int by_cause_and_place(const struct idle_total *a, const struct idle_total *b)
-{
-    return ORDER(a->cause, b->cause) ?: strcmp(a->place, b->place);
-}
+const struct table_info gpu_time_table = {.name = "gpu_time",
+                                          .key = "gpu_time",
+                                          .title = "GPU time by activity",
+                                          TABLE_COLUMNS(device_columns),
+                                          .rows = {ROWS_IN(struct idle, devices, device_count)},
+                                          .order = ORDER,
+                                          .row = fill_device};
 
-static int by_device(const void *left, const void *right)
-{
-    const struct idle_total *a = left, *b = right;
-    return by_cause_and_place(a, b) ?: ORDER(a->of, b->of) ?: ORDER(a->longest, b->longest);
-}
+/* ---- idle time by cause and place ------------------------------------------------------------ */
 
-static int by_ns(const void *left, const void *right)
-{
-    const struct idle_total *a = left, *b = right;
-    return ORDER(b->ns, a->ns) ?: by_cause_and_place(left, right);
-}
-
-/* Adds `more`, which has the same cause and place. */
-static void add_total(struct idle_total *sum, const struct idle_total *more)
-{
-    const struct idle_row *a = sum->longest, *b = more->longest;
-    sum->process = sum->process == more->process ? sum->process : NULL;
-    sum->ns += more->ns;
-    sum->count += more->count;
-    if (b->longest_ns > a->longest_ns ||
-        (b->longest_ns == a->longest_ns && b->longest_at_ns < a->longest_at_ns)) {
-        sum->longest = b;
-        sum->of = more->of;
-        sum->longest_process = more->longest_process;
-    }
-}
+/* Values of the totals: the last three are of the longest gap; its device is an index. */
+enum { NS, GAPS, DEVICES, FIRST_PROCESS, LAST_PROCESS, LONGEST_NS, LONGEST_AT, LONGEST_DEVICE };
 
 void idle_add_totals(struct idle *d)
 {
-    struct idle_total *list = d->totals.list = memory_new(d->rows.count + 1u, sizeof *list);
-    uint32_t count = 0, kept = 0;
+    struct key_map seen = {0}; /* devices in each row */
+    sums_init(&d->totals, &idle_sums, d->walk, NULL);
+    d->totals.owner = d;
     for (uint32_t i = 0; i < d->rows.count; i++) {
         const struct idle_row *row = &d->rows.list[i];
-        const struct idle_device *device = &d->devices[row->device];
-        if (!row->did)
-            list[count++] = (struct idle_total){.cause = (enum idle_cause)row->cause,
-                                                .place = row->text,
-                                                .ns = row->ns,
-                                                .count = row->count,
-                                                .process = device->process,
-                                                .longest = row,
-                                                .of = device,
-                                                .longest_process = device->process,
-                                                .devices = 1};
+        if (row->did)
+            continue;
+        uint64_t place = sums_text(&d->totals, row->text);
+        const struct key device = {row->cause, place, row->device + 1};
+        const uint64_t values[] = {
+            row->ns,      row->count,      !key_map_get(&seen, device), row->process,
+            row->process, row->longest_ns, row->longest_at_ns,          row->device};
+        key_map_set(&seen, device, 1);
+        sums_row_add(&d->totals, (struct key){row->cause, place, 0}, values);
     }
-    qsort(list, count, sizeof *list, by_device);
-    const struct idle_device *last = NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct idle_total one = list[i];
-        bool is_new = !kept || by_cause_and_place(&list[kept - 1], &one) != 0;
-        struct idle_total *sum = is_new ? &list[kept++] : &list[kept - 1];
-        if (is_new)
-            *sum = one;
-        else
-            add_total(sum, &one);
-        sum->devices += !is_new && one.of != last;
-        last = one.of;
-    }
-    d->totals.count = kept;
-    qsort(list, kept, sizeof *list, by_ns);
+    key_map_release(&seen);
+    sums_finish(&d->totals);
 }
 
-#define ROW struct idle_total
+/* Of equally long gaps the first one counts. */
+static void join_longest(uint64_t *to, const uint64_t *from)
+{
+    if ((ORDER(to[LONGEST_NS], from[LONGEST_NS])
+             ?: ORDER(from[LONGEST_AT], to[LONGEST_AT])
+             ?: ORDER(from[LONGEST_DEVICE], to[LONGEST_DEVICE])) < 0)
+        memcpy(&to[LONGEST_NS], &from[LONGEST_NS], 3 * sizeof *to);
+}
 
-enum { PLACE, CAUSE, COUNT, TOTAL, SHARE, LONGEST, AT, PID = 9, GPU };
+enum { CAUSE = 1, COUNT, TOTAL, SHARE, LONGEST, AT, RANK, HOST, PID, GPU };
+enum { LONGEST_RANK = 12, LONGEST_PID, LONGEST_GPU };
 
 static const struct column place_columns[] = {
-    {"place", "where", MEMBER(ROW, place),
+    {"place", "where", SHOW(KEY, IDLE_PLACE),
      .doc = "where in the program: the line, or else the operator, range or call"},
     [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13,
                .doc = "launch, host, waiting, preempted, loader, sync, copy, allocation, "
                       "communication, capture, start-up, nothing or unknown"},
-    [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, MEMBER(ROW, count),
+    [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, SHOW(VALUE, GAPS),
                .doc = "the number of gaps that contain it"},
-    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, MEMBER(ROW, ns), .doc = "total idle time"},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, SHOW(VALUE, NS), .doc = "total idle time"},
     [SHARE] = {"share", "share", COLUMN_SHARE, 7,
                .doc =
                    "that as a part of the GPUs' recorded time after start-up; of start-up, of all"},
-    [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1,
-                 MEMBER_OF(ROW, longest, longest_ns), .doc = "the longest gap"},
+    [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1, SHOW(VALUE, LONGEST_NS),
+                 .doc = "the longest gap"},
     [AT] = {"at_ns", "began at", COLUMN_NS, 12, .spare = 2,
             .doc = "when that gap began, since the first event"},
-    {"rank", .from = FROM_RANK, .at = offsetof(ROW, process),
-     .doc = "the rank, if all is on one GPU"},
-    {"host", .from = FROM_HOST, .at = offsetof(ROW, process),
-     .doc = "the host, if all is on one GPU"},
+    [RANK] = {"rank", .doc = "the rank, if all is on one GPU"},
+    [HOST] = {"host", .doc = "the host, if all is on one GPU"},
     [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true,
              .doc = "the process, if all is on one GPU"},
     [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true,
              .doc = "the GPU, if all is on one GPU"},
-    {"devices", NULL, COLUMN_COUNT, MEMBER(ROW, devices), .doc = "the number of GPUs in the row"},
-    {"longest_rank", .from = FROM_RANK, .at = offsetof(ROW, longest_process),
-     .doc = "the rank of the longest gap"},
-    {"longest_pid", NULL, COLUMN_NUMBER, .ascending = true, .from = FROM_PID,
-     .at = offsetof(ROW, longest_process), .doc = "the process of the longest gap"},
-    {"longest_device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, of, device),
-     .doc = "the GPU of the longest gap"},
+    {"devices", NULL, COLUMN_COUNT, SHOW(VALUE, DEVICES), .doc = "the number of GPUs in the row"},
+    [LONGEST_RANK] = {"longest_rank", .doc = "the rank of the longest gap"},
+    [LONGEST_PID] = {"longest_pid", NULL, COLUMN_NUMBER, .ascending = true,
+                     .doc = "the process of the longest gap"},
+    [LONGEST_GPU] = {"longest_device", NULL, COLUMN_NUMBER, .ascending = true,
+                     .doc = "the GPU of the longest gap"},
 };
-#undef ROW
 
-static void idle_print_fill_place(const struct table *t, uint32_t index, struct cell *cells)
+static void totals_begin(struct table *t)
 {
-    const struct idle *d = t->source;
-    const struct idle_total *total = &d->totals.list[index];
-    uint64_t at_ns = total->longest->longest_at_ns, origin_ns = d->walk->survey.origin_ns;
-    cells[CAUSE] = cell_text(idle_cause_words[total->cause]);
-    cells[SHARE] = cell_share(total->ns, idle_share_of(d, total->cause));
+    sums_begin(t);
+    t->is_there = t->count || t->format != FORMAT_TEXT;
+}
+
+static void fill_total(const struct table *t, const struct sums_row *row, struct cell *cells)
+{
+    const struct idle *d = ((const struct sums *)t->source)->owner;
+    const uint64_t *v = row->values, cause = row->keys[IDLE_CAUSE];
+    const struct idle_device *device = &d->devices[v[LONGEST_DEVICE]];
+    const struct process *p = device->process,
+                         *one = v[FIRST_PROCESS] == v[LAST_PROCESS] ? p : NULL;
+    uint64_t at_ns = v[LONGEST_AT], origin_ns = d->walk->survey.origin_ns;
+    cells[CAUSE] = cell_text(idle_cause_words[cause]);
+    cells[SHARE] = cell_share(v[NS], idle_share_of(d, cause));
     /* A gap that begins with the process begins before the first event. */
     cells[AT] = at_ns < origin_ns && t->format == FORMAT_TEXT
                     ? cell_text("the start")
                     : cell_number(at_ns > origin_ns ? at_ns - origin_ns : 0);
-    cells[PID] = cell_known(total->process, total->longest_process->header.pid);
-    cells[GPU] = cell_known(total->devices == 1, total->of->device);
+    cells[RANK] = cell_text(one ? process_rank(one) : NULL);
+    cells[HOST] = cell_text(one ? one->header.host : NULL);
+    cells[PID] = cell_known(one, p->header.pid);
+    cells[GPU] = cell_known(v[DEVICES] == 1, device->device);
+    cells[LONGEST_RANK] = cell_text(process_rank(p));
+    cells[LONGEST_PID] = cell_number(p->header.pid);
+    cells[LONGEST_GPU] = cell_number(device->device);
 }
 
 static void say_shares(const struct table *t, FILE *out)
 {
-    const struct idle *d = t->source;
+    const struct sums *s = t->source;
+    const struct idle *d = s ? s->owner : NULL;
     char run[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     if (d && (d->all.causes[IDLE_START_UP] || d->all.stopped_ns))
         fprintf(out, "  shares refer to the %s after start-up%s; for start-up, to all %s\n",
@@ -196,23 +182,21 @@ static void say_shares(const struct table *t, FILE *out)
                 time_text(all, d->window_ns));
 }
 
-const struct table_info idle_tables[IDLE_TABLES] = {
-    {.name = "gpu_time",
-     .key = "gpu_time",
-     .title = "GPU time by activity",
-     TABLE_COLUMNS(device_columns),
-     .rows = {ROWS_IN(struct idle, devices, device_count)},
-     .order = ORDER,
-     .row = fill_device},
-    {.name = "idle",
-     .place = PLACE_IDLE,
-     .key = "idle",
-     .title = "GPU idle time by cause",
-     TABLE_COLUMNS(place_columns),
-     .rows = {ROWS_IN(struct idle, totals.list, totals.count)},
-     .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
-     .row = idle_print_fill_place,
-     .text_behind = say_shares},
+const struct sums_info idle_sums = {
+    .keys = {KEY_NUMBER, KEY_TEXT},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_LEAST, JOIN_MOST, JOIN_OWN, JOIN_OWN, JOIN_OWN},
+    .order = NS,
+    .join = join_longest,
+    .fill = fill_total,
+    .table = {.begin = totals_begin,
+              .row = sums_show,
+              .name = "idle",
+              .place = PLACE_IDLE,
+              .key = "idle",
+              .title = "GPU idle time by cause",
+              TABLE_COLUMNS(place_columns),
+              .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
+              .text_behind = say_shares},
 };
 
 /* ---- what the feeding thread did: rows of idle_host.c, merged by cause, kind and place --------

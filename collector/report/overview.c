@@ -187,12 +187,13 @@ static void print_causes(struct screen *s, const struct idle *d)
     char time[UNIT_TEXT_BYTES];
     unsigned count = !s->is_short ? CAUSES_SHOWN : s->lines < ALARMING_LINES ? 2 : 1;
     for (uint32_t i = 0, shown = 0; i < d->totals.count && shown < count; i++) {
-        const struct idle_total *total = &d->totals.list[i];
-        if (total->cause != IDLE_START_UP)
-            screen_line(s, shown++ ? "" : "idle", total->place ? total->place : "?",
-                        "%5.1f%%  %10s  %-13s  ",
-                        overview_percent(total->ns, idle_share_of(d, total->cause)),
-                        time_text(time, total->ns), idle_cause_words[total->cause]);
+        const struct sums_row *total = &d->totals.rows[i];
+        const char *place = sums_shown(total->keys[IDLE_PLACE]);
+        uint64_t cause = total->keys[IDLE_CAUSE], ns = total->values[0];
+        if (cause != IDLE_START_UP)
+            screen_line(s, shown++ ? "" : "idle", place ? place : "?", "%5.1f%%  %10s  %-13s  ",
+                        overview_percent(ns, idle_share_of(d, cause)), time_text(time, ns),
+                        idle_cause_words[cause]);
     }
 }
 
