@@ -28,12 +28,11 @@ static const struct stack_place *line_of(const struct memory_report *m, const st
     const struct stack_table *table = &m->walk.survey.stacks;
     const struct recorded_stack *stack = stack_table_stack(table, p->index, number);
     const struct stack_place *line = NULL;
-    uint64_t words[FRAME_COUNT_MAX];
-    uint32_t count = stack ? stack_table_words(table, stack, words) : 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t n = stack ? stack->frame : 0; n; n = table->frames[n - 1].parent) {
+        uint64_t word = table->frames[n - 1].word;
         const struct stack_place *place =
-            frame_kind(words[i]) == FRAME_PYTHON
-                ? stack_table_place(table, p->index, frame_python(words[i]))
+            frame_kind(word) == FRAME_PYTHON
+                ? stack_table_place(table, p->index, frame_python(word))
                 : NULL;
         if (place && place->file && own_python_file(place->file->raw))
             return place;

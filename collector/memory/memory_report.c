@@ -48,12 +48,6 @@ uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
 
 /* ---- places and owners ----------------------------------------------------------------------- */
 
-static void memory_report_add(struct memory_amount *to, const struct ledger_block *b, bool comes)
-{
-    to->bytes += comes ? b->bytes : -b->bytes;
-    to->blocks += comes ? 1 : -1;
-}
-
 enum memory_where memory_where_of(const struct ledger_block *b)
 {
     return b->kind == LEDGER_TENSOR ? MEMORY_OF_TENSORS
@@ -185,6 +179,7 @@ static struct memory_place *change(struct memory_report *m, const struct ledger_
     struct memory_owner *o = &m->owners.list[b->row - 1];
     struct memory_place *p = &m->places.list[o->place];
     struct memory_book *books[] = {&p->all, &p->kinds[b->kind], &o->book};
+    const struct memory_amount more = {b->bytes, 1}, less = {-more.bytes, -more.blocks};
     if (!m->times.is_past_asked && at_ns > m->times.asked_ns)
         pass_asked(m);
     if (m->times.is_before && at_ns >= m->times.begin_ns)
@@ -197,11 +192,11 @@ static struct memory_place *change(struct memory_report *m, const struct ledger_
         memory_book_pass(book, p);
         book->at_peak = memory_at_peak(p, book);
         book->changed = m->change;
-        memory_report_add(&book->live, b, comes);
+        memory_add(&book->live, comes ? more : less);
         if (comes)
-            memory_report_add(&book->got, b, true);
+            memory_add(&book->got, more);
         if (was_temporary)
-            memory_report_add(&book->temporary, b, true);
+            memory_add(&book->temporary, more);
     }
     for (uint64_t open = m->processes[p->process->index].ranges.open; open; open &= open - 1) {
         uint64_t *peak = &p->in_ranges.peak[__builtin_ctzll(open)];

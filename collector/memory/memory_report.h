@@ -78,6 +78,12 @@ struct memory_amount {
     uint64_t blocks;
 };
 
+static inline void memory_add(struct memory_amount *to, struct memory_amount more)
+{
+    to->bytes += more.bytes;
+    to->blocks += more.blocks;
+}
+
 /* Sums over the ends of steps so far, for a linear fit. */
 struct memory_growth {
     double y, xy, yy;

@@ -193,12 +193,6 @@ static const struct table_info places_table = {
 
 /* ---- owners, and those that grow ------------------------------------------------------------- */
 
-static void sum(struct memory_amount *to, struct memory_amount more)
-{
-    to->bytes += more.bytes;
-    to->blocks += more.blocks;
-}
-
 static void add_owner(struct memory_report *m, struct memory_row *row, const struct memory_place *p,
                       const struct memory_owner *o)
 {
@@ -211,11 +205,11 @@ static void add_owner(struct memory_report *m, struct memory_row *row, const str
     row->processes += p->process != row->process;
     row->process = p->process;
     m->rows.shown[p->where] += shown.bytes;
-    sum(&row->shown, shown);
-    sum(&row->at_peak, at_peak);
-    sum(&row->end, o->book.live);
-    sum(&row->got, o->book.got);
-    sum(&row->temporary, o->book.temporary);
+    memory_add(&row->shown, shown);
+    memory_add(&row->at_peak, at_peak);
+    memory_add(&row->end, o->book.live);
+    memory_add(&row->got, o->book.got);
+    memory_add(&row->temporary, o->book.temporary);
     if (!memory_slope(&o->book.growth, &slope))
         return;
     row->slope += slope.bytes;
