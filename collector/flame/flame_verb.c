@@ -32,14 +32,6 @@ struct flame_diff {
     bool is_shares; /* scales `before` as if both sides had equal totals */
 };
 
-static void flame_diff_init(struct flame_diff *d, enum flame_weight weight, bool is_shares)
-{
-    *d = (struct flame_diff){.graph = {.weight = weight, .compares = true}, .is_shares = is_shares};
-    d->graph.tree = &d->tree;
-    d->tree.nodes_max = TREE_NODES_MAX;
-    d->names.plain = true;
-}
-
 static void flame_diff_release(struct flame_diff *d)
 {
     call_tree_release(&d->tree);
@@ -224,10 +216,13 @@ static enum exit_code read_paths(const struct options *options, char **paths, in
 static enum exit_code flame_verb_compare(const struct options *options)
 {
     const struct flame_options *own = options->own;
-    struct flame_diff compared;
+    struct flame_diff compared = {
+        .graph = {.tree = &compared.tree, .weight = own->weight, .compares = true},
+        .tree.nodes_max = TREE_NODES_MAX,
+        .names.plain = true,
+        .is_shares = own->is_shares};
     uint64_t bytes = 0;
     enum exit_code code = EXIT_OK, verdict = EXIT_OK;
-    flame_diff_init(&compared, own->weight, own->is_shares);
     snprintf(compared.graph.note, sizeof compared.graph.note, "now: %.200s%s; before: %.200s%s",
              options->paths[0], options->against > 1 ? " and others" : "",
              options->paths[options->against],
