@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands the trace to Perfetto in a window of its own: sends PING until that window answers PONG,
-// then the trace. Messages name Perfetto's origin; those of other origins are ignored.
+// Hands the trace to Perfetto in a window of its own, at once if the link ends in #perfetto: sends
+// PING until that window answers PONG, then the trace. Ignores messages of other origins.
 'use strict';
 const PERFETTO = 'https://ui.perfetto.dev';
 const PING_MS = 200;
