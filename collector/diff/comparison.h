@@ -141,9 +141,6 @@ void kernel_match_make(struct kernel_match *m, const struct run_kernels *base,
                        const struct run_kernels *other);
 void kernel_match_release(struct kernel_match *m);
 
-/* Returns a word such as "renamed", for tables and scripts. */
-const char *match_kind_text(enum match_kind kind);
-
 /*
  * Prints a comparison, which `kernels` explain: text for people, JUnit for test viewers, JSON for
  * programs. Text from recordings is made harmless to terminals and browsers.

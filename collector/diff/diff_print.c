@@ -138,6 +138,9 @@ void change_cells_fill(struct comparison *c)
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
+static const char *const match_words[MATCH_KINDS] = {"same",     "renamed", "fused", "split",
+                                                     "replaced", "new",     "gone",  "seldom"};
+
 /* Prints a name on one line, cut unless `width` is 0. */
 static void put_name(const char *name, size_t width, FILE *out)
 {
@@ -164,7 +167,7 @@ static void put_row(const struct match_row *row, size_t width, FILE *out)
         [RUN_OPERATOR] = "operator", "call", "range", "line"};
     const char *before = row->side[MATCH_BASE].name, *now = row->side[MATCH_OTHER].name;
     if (row->kind != MATCH_SAME)
-        fprintf(out, "%s: ", match_kind_text(row->kind));
+        fprintf(out, "%s: ", match_words[row->kind]);
     if (before)
         put_side(row, MATCH_BASE, width, out);
     if (now && before && strcmp(before, now) == 0)
@@ -297,7 +300,7 @@ static void json_kernels(const struct kernel_match *m, FILE *out)
         const struct match_row *row = &m->rows[i];
         fputs(i ? ",\n" : "\n", out);
         json_printf(out, "{\"kind\": %s, \"by\": %s, \"place\": %s, \"added_ns\": %.15g",
-                    match_kind_text(row->kind), row->by, row->place, row->added_ns);
+                    match_words[row->kind], row->by, row->place, row->added_ns);
         for (enum match_which side = 0; side < MATCH_SIDES; side++)
             json_printf(out, ", %s: {\"name\": %s, \"names\": %u, \"count\": %.15g, \"ns\": %.15g}",
                         keys[side], row->side[side].name, row->side[side].names,

@@ -237,10 +237,3 @@ void kernel_match_release(struct kernel_match *m)
     free(m->rows);
     *m = (struct kernel_match){0};
 }
-
-const char *match_kind_text(enum match_kind kind)
-{
-    static const char *const texts[MATCH_KINDS] = {"same",     "renamed", "fused", "split",
-                                                   "replaced", "new",     "gone",  "seldom"};
-    return texts[kind];
-}

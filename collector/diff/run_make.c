@@ -80,11 +80,14 @@ static int run_make_take_work(void *context, const struct slice *s)
     const struct event *e = &s->event;
     static const struct number_kind kind = NUMBER_KEY(struct run_work_row, is_graph);
     struct run_work_row row = {.is_graph = e->record->type == RECORD_GRAPH};
-    if ((!row.is_graph && e->record->type != RECORD_KERNEL) ||
-        !run_step_at(&p->steps, e->process, s->is_called ? s->call.begin_ns : e->begin_ns))
+    struct run_step *step =
+        run_step_at(&p->steps, e->process, s->is_called ? s->call.begin_ns : e->begin_ns);
+    if (!step || (!row.is_graph && e->record->type != RECORD_KERNEL))
         return 0;
-    if (!row.is_graph)
+    if (!row.is_graph) {
         row.name = walk_kernel(&p->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX));
+        step->values[RUN_KERNELS]++;
+    }
     if (s->is_called)
         run_make_place_of(&p->walk, &s->call, &row);
     uint32_t number = NUMBER_ADD(&p->numbers, &kind, p->list, p->count, RUN_KERNELS_MAX, &row);
@@ -405,7 +408,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_reading *ho
     p->devices.walk = &p->walk;
     const struct consumer consumers[] = {
         ledger_consumer(&p->peaks.ledger),
-        run_steps_consumer(&p->steps),
+        {.context = &p->steps, .needs = WALK_WORK, .take = run_steps_take},
         {.context = p,
          .needs = WALK_WORK | WALK_SPANS | WALK_STACKS | WALK_LOSSES,
          .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,

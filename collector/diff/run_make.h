@@ -47,8 +47,9 @@ enum exit_code run_steps_find(struct run_steps *r, struct walk *walk,
                               const struct run_reading *how);
 void run_steps_release(struct run_steps *r);
 
-/* Returns the consumer that sums up events, after run_steps_find. */
-struct consumer run_steps_consumer(struct run_steps *r);
+/* Sums up events, after run_steps_find; a consumer's `take` with WALK_WORK. Kernels are left to
+ * run_make.c. */
+int run_steps_take(void *steps, const struct slice *s);
 
 /* Returns the kept step of the process at that time; NULL: none. */
 struct run_step *run_step_at(const struct run_steps *r, const struct process *p, uint64_t ns);

@@ -202,26 +202,13 @@ static void run_steps_take_call(struct run_steps *r, const struct event *e)
     step->values[RUN_SYNCS] += does == API_DOES_SYNC ? weight : 0;
 }
 
-static int run_steps_take(void *context, const struct slice *s)
+int run_steps_take(void *steps, const struct slice *s)
 {
-    struct run_steps *r = context;
-    const struct event *e = &s->event;
-    if (e->record->type == RECORD_CALL)
-        run_steps_take_call(r, e);
-    if (!is_stream_work(e->record->type))
-        return 0;
-    uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
-    struct run_step *step =
-        e->record->type == RECORD_KERNEL ? run_step_at(r, e->process, at_ns) : NULL;
-    if (step)
-        step->values[RUN_KERNELS]++;
-    run_steps_take_work(r, e);
+    if (s->event.record->type == RECORD_CALL)
+        run_steps_take_call(steps, &s->event);
+    if (is_stream_work(s->event.record->type))
+        run_steps_take_work(steps, &s->event);
     return 0;
-}
-
-struct consumer run_steps_consumer(struct run_steps *r)
-{
-    return (struct consumer){.context = r, .needs = WALK_WORK, .take = run_steps_take};
 }
 
 /* ---- metrics of the run ---------------------------------------------------------------------- */

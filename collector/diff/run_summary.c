@@ -365,20 +365,18 @@ bool run_operands_same(const char *one, const char *other)
 static enum exit_code find_baseline(const char *word, const struct run_reading *how, char **path)
 {
     struct stat status, other;
-    char first, *named = baseline_path(how->folder, word);
-    bool is_there = stat(word, &status) == 0;
-    bool is_named = named && stat(named, &other) == 0;
-    enum exit_code code = EXIT_OK;
-    *path = NULL;
-    if (is_there && is_named)
-        code = usage_error("%s: %s: both %s '%s' and a baseline have this name; write ./%s or %s",
-                           how->verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file", word,
-                           word, named);
-    else if (is_named || (file_head(word, &first, 1) == 1 && first == '{'))
-        *path = is_named ? named : memory_text(word);
-    if (*path != named)
-        free(named);
-    return code;
+    char first;
+    *path = baseline_path(how->folder, word);
+    if (*path && stat(*path, &other) == 0)
+        return stat(word, &status) < 0
+                   ? EXIT_OK
+                   : usage_error("%s: %s: both %s '%s' and a baseline have this name; write ./%s "
+                                 "or %s",
+                                 how->verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file",
+                                 word, word, *path);
+    free(*path);
+    *path = file_head(word, &first, 1) == 1 && first == '{' ? memory_text(word) : NULL;
+    return EXIT_OK;
 }
 
 /* Reads an operand. If nothing has that name, commas separate files that form one run:

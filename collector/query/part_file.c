@@ -225,21 +225,15 @@ static void carry_text(struct part *p, const struct part_field *f, void *at)
         memcpy(at, f->kind == PART_OWNED ? (const void *)&copy : &text, sizeof text);
 }
 
-static void carry_process(struct part *p, const struct part_field *f, void *at)
+static void carry_process(struct part *p, void *at)
 {
-    const struct process *process = NULL;
-    uint32_t index = f->kind == PART_PROCESS_INDEX ? *(uint32_t *)at : 0;
-    if (f->kind == PART_PROCESS)
-        memcpy(&process, at, sizeof process);
-    index = process ? process->index : index;
+    const struct process *process;
+    memcpy(&process, at, sizeof process);
+    uint32_t index = process ? process->index : 0;
     part_u32(p, &index);
     if (p->is_written || (p->has_failed |= index >= p->process_count))
         return;
-    process = p->processes[index];
-    if (f->kind == PART_PROCESS)
-        memcpy(at, &process, sizeof process);
-    else
-        *(uint32_t *)at = process->index;
+    memcpy(at, &p->processes[index], sizeof process);
 }
 
 static void carry_device(struct part *p, uint32_t *device)
@@ -274,8 +268,7 @@ void part_fields(struct part *p, const struct part_field *f, void *of)
         case PART_NUMBER:
         case PART_FLAG: carry_number(p, f, at); break;
         case PART_NUMBERS: carry_numbers(p, f, at); break;
-        case PART_PROCESS:
-        case PART_PROCESS_INDEX: carry_process(p, f, at); break;
+        case PART_PROCESS: carry_process(p, at); break;
         case PART_DEVICE: carry_device(p, at); break;
         case PART_ITEMS: carry_list(p, f, of); break;
         default: carry_text(p, f, at);

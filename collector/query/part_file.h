@@ -73,9 +73,8 @@ enum part_kind {
     PART_TEXT,    /* const char *: a view of the part when read; may be NULL */
     PART_OWNED,   /* char *: likewise, but a copy */
     PART_PROCESS, /* struct process * */
-    PART_PROCESS_INDEX,
-    PART_DEVICE, /* a uint32_t, its index among the devices of idle time */
-    PART_ITEMS   /* a list, allocated by reading */
+    PART_DEVICE,  /* a uint32_t, its index among the devices of idle time */
+    PART_ITEMS    /* a list, allocated by reading */
 };
 
 /* How a number read combines with the existing one. */

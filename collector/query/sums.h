@@ -263,7 +263,7 @@ const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned
 void sums_put(struct sums *s, struct part *p);
 void sums_add(struct sums *s, struct part *p);
 
-/* The functions of SUMS_TABLE. (sums_table.c) */
+/* The functions of SUMS_TABLE. */
 void sums_begin(struct table *t);
 void sums_show(const struct table *t, uint32_t index, struct cell *cells);
 

@@ -285,27 +285,16 @@ static void power_behind(const struct table *t, FILE *out)
         fputs(DEVICE_AT_LEAST_LINE, out);
 }
 
+#define DEVICE_TABLE(KEY, COLUMNS, FILL)                                                           \
+    .name = "device_counters", .key = KEY, .needs = PART_COUNTERS, TABLE_COLUMNS(COLUMNS),         \
+    .rows = {ROWS_IN(struct device_report, rows, count)}, .begin = device_report_print_begin,      \
+    .row = FILL
+
 const struct table_info device_tables[DEVICE_TABLES] = {
-    {.name = "device_counters",
-     .key = "device_counters",
-     .needs = PART_COUNTERS,
-     .title = "readings of the devices",
-     TABLE_COLUMNS(use_columns),
-     .rows = {ROWS_IN(struct device_report, rows, count)},
-     .text_none = ": 'gpuprof run --device' records it (needs NVML)",
-     .begin = device_report_print_begin,
-     .row = fill_use,
-     .text_behind = say_missing,
+    {DEVICE_TABLE("device_counters", use_columns, fill_use), .title = "readings of the devices",
+     .text_none = ": 'gpuprof run --device' records it (needs NVML)", .text_behind = say_missing,
      .json_behind = put_missing},
-    {.name = "device_counters",
-     .key = "device_power",
-     .needs = PART_COUNTERS,
-     .title = "power, clocks and throttling",
-     TABLE_COLUMNS(power_columns),
-     .rows = {ROWS_IN(struct device_report, rows, count)},
-     .is_further = true,
-     .begin = device_report_print_begin,
-     .has = has_power,
-     .row = fill_power,
+    {DEVICE_TABLE("device_power", power_columns, fill_power),
+     .title = "power, clocks and throttling", .is_further = true, .has = has_power,
      .text_behind = power_behind},
 };

@@ -57,7 +57,7 @@ static const struct part_field row_fields[] = {
     {0}};
 
 static const struct part_field place_fields[] = {
-    PART_AS(struct work_place, process, PART_PROCESS_INDEX),
+    PART(struct work_place, process),
     PART(struct work_place, cause, .below = ARRIVAL_WORKED + 1),
     PART_AS(struct work_place, text, PART_TEXT, .is_needed = true),
     {0}};
@@ -186,6 +186,10 @@ static void add_places(struct part *p, struct work_places *to, struct rank_numbe
     ARRAY_PUSH(n->places, n->place_count, NULL);
     for (struct work_place row = {0}; part_get_row(p, place_fields, &row);
          row = (struct work_place){0}) {
+        p->has_failed |= row.process >= p->process_count;
+        if (p->has_failed)
+            return;
+        row.process = p->processes[row.process]->index;
         row.place = idle_text(row.text);
         row.text = NULL;
         uint32_t number = work_places_number(to, &row);

@@ -153,21 +153,16 @@ void overview_init(struct overview *o, const struct report *r)
 static void print_bar(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
-    const struct {
-        char letter;
-        uint64_t ns;
-    } parts[] = {{'#', d->all.parts[IDLE_COMPUTE]},
-                 {'=', d->all.parts[IDLE_COMMUNICATING]},
-                 {'-', d->all.parts[IDLE_COPYING]},
-                 {':', d->all.parts[IDLE_OTHER]}};
+    static const char letters[IDLE_PARTS] = {
+        [IDLE_COMPUTE] = '#', [IDLE_COMMUNICATING] = '=', [IDLE_COPYING] = '-', [IDLE_OTHER] = ':'};
     char bar[BAR_WIDTH + 1];
     unsigned at = 0;
-    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        double share = overview_percent(parts[i].ns, idle_run_ns(d));
+    for (unsigned i = 0; i < IDLE_PARTS; i++) {
+        double share = overview_percent(d->all.parts[i], idle_run_ns(d));
         unsigned length = (unsigned)(share * BAR_WIDTH / 100 + 0.5);
         length = share >= 0.05 && !length ? 1 : length;
         for (; length > 0 && at < BAR_WIDTH; length--)
-            bar[at++] = parts[i].letter;
+            bar[at++] = letters[i];
     }
     memset(bar + at, '.', BAR_WIDTH - at);
     bar[BAR_WIDTH] = '\0';

@@ -42,26 +42,26 @@ static void print_missing(const struct report *r, FILE *out)
 /* Prints the selection; null: there is none. Times count from the first event. */
 static void print_piece(const struct report *r, FILE *out)
 {
+    const struct selection *s = r->time.selection;
     uint64_t from_ns, to_ns;
     const char *before = "";
     fputs("\"piece\": ", out);
-    if (!r->time.selection) {
+    if (!s) {
         fputs("null,\n", out);
         return;
     }
     json_printf(out, "{\"events\": %" PRIu64, r->time.piece_events);
-    if (selection_time(r->time.selection, &from_ns, &to_ns))
+    if (selection_time(s, &from_ns, &to_ns))
         json_printf(out, ", \"from_ns\": %" PRIu64 ", \"to_ns\": %" PRIu64, from_ns, to_ns);
-    if (r->time.selection->found.begun_ns)
+    if (s->found.begun_ns)
         json_printf(out,
                     ", \"begun_ns\": %" PRIu64 ", \"begun_devices\": %u, \"begun_threads\": %u",
-                    since(r, r->time.selection->found.begun_ns),
-                    r->time.selection->found.begun_devices, r->time.selection->found.begun_threads);
+                    since(r, s->found.begun_ns), s->found.begun_devices, s->found.begun_threads);
     fputs(", \"options\": {", out);
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
-        if (r->time.selection->request->said[i]) {
+        if (s->request->said[i]) {
             fputs(before, out);
-            json_printf(out, "%s: %s", select_option_name(i), r->time.selection->request->said[i]);
+            json_printf(out, "%s: %s", select_option_name(i), s->request->said[i]);
             before = ", ";
         }
     fputs("}},\n", out);
