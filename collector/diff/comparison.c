@@ -262,7 +262,7 @@ comparison_say(struct comparison_lines *lines, const char *format, ...)
 
 /* ---- why the sides cannot be compared -------------------------------------------------------- */
 
-/* Returns the fact of the first run that has it, and sets the run's name; NULL: none. */
+/* Returns the fact of the first run that has it, and the run's name; NULL: none. */
 static const char *first_with(const struct run_set *s, enum run_fact fact, const char **name)
 {
     for (uint32_t i = 0; i < s->count; i++)
@@ -273,23 +273,23 @@ static const char *first_with(const struct run_set *s, enum run_fact fact, const
     return NULL;
 }
 
-/* Reports the first run that differs from the first old run that counts: one is enough. */
+/* Reports the first run that differs from the first old run: one is enough. */
 static void compare_fact(struct comparison *c, enum run_fact fact)
 {
     const struct run_fact_info *info = &run_fact_infos[fact];
-    const struct run_summary *first = NULL;
-    for (unsigned side = 2; side-- > 0;)
+    const char *name = c->sides[1]->runs[0].name, *first = c->sides[1]->runs[0].facts[fact];
+    for (unsigned side = 2; info->matters == FACT_IF_KNOWN && !first && side-- > 0;)
+        first = first_with(c->sides[side], fact, &name);
+    for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < c->sides[side]->count; i++) {
-            const struct run_summary *run = &c->sides[side]->runs[i];
-            const char *text = run->facts[fact] ? run->facts[fact] : "none";
-            if (!run->facts[fact] && info->matters == FACT_IF_KNOWN)
+            const char *other = c->sides[side]->runs[i].facts[fact];
+            bool is_same = first && other ? strcmp(first, other) == 0
+                                          : first == other || info->matters == FACT_IF_KNOWN;
+            if (is_same)
                 continue;
-            first = first ? first : run;
-            const char *before = first->facts[fact] ? first->facts[fact] : "none";
-            if (strcmp(text, before) == 0)
-                continue;
-            comparison_say(&c->reasons, "%s: %.150s (%.80s), %.150s (%.80s)", info->text, text,
-                           run->name, before, first->name);
+            comparison_say(&c->reasons, "%s: %.150s (%.80s), %.150s (%.80s)", info->text,
+                           other ? other : "none", c->sides[side]->runs[i].name,
+                           first ? first : "none", name);
             return;
         }
 }

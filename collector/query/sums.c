@@ -78,15 +78,14 @@ static int take_declared(void *context, const struct rows *rows)
 
 void sums_read_rows(struct sums *s, struct resolver *r)
 {
-    const struct sums_from *from = &s->info->from;
-    struct rows_reader reader = {
-        .context = s, .tables = 1u << from->table, .take = take_declared, .end = sums_end};
-    if (s->info->rows.take) {
-        reader = s->info->rows;
-        reader.context = s;
-        reader.end = sums_end;
+    struct rows_reader reader = s->info->rows;
+    if (!reader.take && s->info->from.types) {
+        reader.tables = 1u << s->info->from.table;
+        reader.take = take_declared;
     }
-    if (s->info->rows.take || from->types)
+    reader.context = s;
+    reader.end = sums_end;
+    if (reader.take)
         resolver_add(r, &reader);
 }
 
