@@ -52,8 +52,7 @@ void event_text(struct export_writer *w, enum event_column column, const char *t
 
 void event_json(struct export_writer *w, enum event_column column, const char *json, size_t bytes)
 {
-    char *out = packet_room(&w->cell_text, bytes);
-    end_cell(w, column, (char *)memcpy(out, json, bytes) + bytes);
+    end_cell(w, column, mempcpy(packet_room(&w->cell_text, bytes), json, bytes));
 }
 
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
@@ -82,10 +81,10 @@ static char *put_csv(char *out, enum event_column column, const char *json, size
     bool is_word = column == EVENT_KIND || column == EVENT_ERROR || column == EVENT_STATE;
     bool is_text = *json == '"', is_object = *json == '{';
     if (is_text && is_word)
-        return (char *)memcpy(out, json + 1, bytes - 2) + bytes - 2;
+        return mempcpy(out, json + 1, bytes - 2);
     if (is_object || (is_text && memchr(json, '\\', bytes)))
         return csv_escape(out, json, bytes);
-    return (char *)memcpy(out, json, bytes) + bytes;
+    return mempcpy(out, json, bytes);
 }
 
 void event_end(struct export_writer *w)
@@ -105,8 +104,7 @@ void event_end(struct export_writer *w)
             out = c->bytes ? put_csv(out, i, json, c->bytes) : out;
             *out++ = i + 1 < EVENT_COLUMNS ? ',' : '\n';
         } else if (c->bytes) {
-            out = stpcpy(out, columns[i]);
-            out = (char *)memcpy(out, json, c->bytes) + c->bytes;
+            out = mempcpy(stpcpy(out, columns[i]), json, c->bytes);
         }
     }
     if (!w->is_csv) {

@@ -37,11 +37,8 @@ static char *begin_arg(struct export_writer *w, const char *label, size_t bytes)
 {
     size_t length = strlen(label);
     char *out = packet_room(&w->args, length + 4 + bytes);
-    *out++ = w->args.used ? ',' : '{';
-    *out++ = '"';
-    memcpy(out, label, length);
-    memcpy(out + length, "\":", 2);
-    return out + length + 2;
+    out = mempcpy(out, w->args.used ? ",\"" : "{\"", 2);
+    return mempcpy(mempcpy(out, label, length), "\":", 2);
 }
 
 static void end_arg(struct export_writer *w, const char *end)
@@ -62,9 +59,8 @@ void event_arg_text(struct export_writer *w, const char *label, const char *text
 
 static void put_kept_arg(struct export_writer *w, const char *label, const struct kernel_name *text)
 {
-    char *out = text ? begin_arg(w, label, text->json_bytes) : NULL;
-    if (out)
-        end_arg(w, (char *)memcpy(out, text->json, text->json_bytes) + text->json_bytes);
+    if (text)
+        end_arg(w, mempcpy(begin_arg(w, label, text->json_bytes), text->json, text->json_bytes));
 }
 
 /* Returns true if the argument stores the value + 1, and 0 for none. */
@@ -282,9 +278,9 @@ static void take_host(struct export_writer *w, const struct slice *s)
         event_arg_number(w, "generation", ARG_COUNT, r->code);
     if (is_call && r->result)
         event_arg_number(w, "result", ARG_COUNT, (uint64_t)(int64_t)r->result);
-    char *out = r->byte_count ? begin_arg(w, "file", json_escape_bytes_max(r->byte_count)) : NULL;
-    if (out)
-        end_arg(w, json_escape(out, (const char *)r->bytes, r->byte_count));
+    if (r->byte_count)
+        end_arg(w, json_escape(begin_arg(w, "file", json_escape_bytes_max(r->byte_count)),
+                               (const char *)r->bytes, r->byte_count));
     put_record_args(w, r);
     event_row_put_around(w, s);
 }
@@ -306,9 +302,9 @@ static void event_row_take_range(struct export_writer *w, const struct slice *s)
                  range->category ? spans_label(&w->walk->spans, range->process, LABEL_OF_CATEGORY,
                                                range->domain, range->category)
                                  : NULL);
-    char *out = range->payload_type ? begin_arg(w, "payload", ARGUMENT_JSON_BYTES) : NULL;
-    if (out)
-        end_arg(w, payload_json(range->payload_type, range->payload, out));
+    if (range->payload_type)
+        end_arg(w, payload_json(range->payload_type, range->payload,
+                                begin_arg(w, "payload", ARGUMENT_JSON_BYTES)));
 }
 
 static void event_row_take_op(struct export_writer *w, const struct slice *s)
@@ -322,9 +318,9 @@ static void event_row_take_op(struct export_writer *w, const struct slice *s)
     event_arg_text(w, "by", event_op_kind(op));
     if (op->sequence)
         event_arg_number(w, "sequence", ARG_COUNT, op->sequence - 1);
-    char *out = inputs ? begin_arg(w, "input_dims", OP_TEXT_BYTES(inputs->raw_bytes)) : NULL;
-    if (out)
-        end_arg(w, op_put_dims(out, inputs->raw, inputs->raw_bytes));
+    if (inputs)
+        end_arg(w, op_put_dims(begin_arg(w, "input_dims", OP_TEXT_BYTES(inputs->raw_bytes)),
+                               inputs->raw, inputs->raw_bytes));
 }
 
 static void event_row_take_library(struct export_writer *w, const struct slice *s)

@@ -182,12 +182,7 @@ struct shown {
     uint64_t end_ns;
 };
 
-static inline char *chrome_put(char *out, const char *text, size_t length)
-{
-    memcpy(out, text, length);
-    return out + length;
-}
-#define PUT(out, literal)          chrome_put(out, literal, sizeof(literal) - 1)
+#define PUT(out, literal)          ((char *)mempcpy(out, literal, sizeof(literal) - 1))
 #define PUT_FIELD(out, key, value) json_number(PUT(out, ",\"" key "\":"), value)
 #define PUT_SOME(out, key, value)  ((value) ? PUT_FIELD(out, key, value) : (out))
 

@@ -72,20 +72,17 @@ static char *chrome_gpu_put_head(struct trace_writer *w, const struct gpu_slice 
                : out;
 }
 
-/* Returns the External id of the operator or range of a work or synchronisation. */
-static uint32_t external_id(struct trace_writer *w, const struct slice *s)
+/* Writes the ids that all device slices have: first that of the operator or range around the
+ * call. */
+static char *put_identity(struct trace_writer *w, const struct gpu_slice *s, char *out,
+                          uint64_t context)
 {
     struct survey *survey = w->scope.survey;
-    const struct span_node *node = s->is_called ? survey_op(survey, &s->call) : NULL;
-    if (!node && s->is_called)
-        node = survey_innermost(survey, &s->call, SPAN_RANGE);
-    return node ? node->number : 0;
-}
-
-/* Writes the ids that all device slices have. */
-static char *put_identity(const struct gpu_slice *s, char *out, uint32_t external, uint64_t context)
-{
-    out = json_decimal(PUT(out, ",\"External id\":"), external);
+    const struct correlated_call *call = &s->of->call;
+    const struct span_node *node = s->of->is_called ? survey_op(survey, call) : NULL;
+    if (!node && s->of->is_called)
+        node = survey_innermost(survey, call, SPAN_RANGE);
+    out = json_decimal(PUT(out, ",\"External id\":"), node ? node->number : 0);
     out = PUT_FIELD(out, "device", s->device);
     out = PUT_FIELD(out, "context", context);
     if (s->stream == GPU_STREAM_NONE)
@@ -193,7 +190,7 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
         /* The record has the number + 1; 0: unknown. */
         for (unsigned i = 0; is_peer && i < 4; i++)
             if (record_arg(r, COPY_SOURCE_DEVICE + i))
-                out = json_number(chrome_put(out, peers[i], strlen(peers[i])),
+                out = json_number(mempcpy(out, peers[i], strlen(peers[i])),
                                   record_arg(r, COPY_SOURCE_DEVICE + i) - 1);
         return put_latency(s, out, record_arg(r, COPY_GRAPH), record_arg(r, COPY_GRAPH_NODE));
     case RECORD_SET:
@@ -227,12 +224,11 @@ static void put_work(struct trace_writer *w, struct gpu_slice *s)
         name = walk_kernel(w->walk, e->process, record_arg(r, KERNEL_NAME_INDEX));
         by = launched_by(w, s->of);
     }
-    uint32_t external = external_id(w, s->of);
     char *out = chrome_gpu_put_head(w, s, name, name ? NULL : record_title(r, title),
                                     by ? by->json_bytes : 0);
-    out = put_own(w, s, put_identity(s, out, external, record_arg(r, KERNEL_CONTEXT)));
+    out = put_own(w, s, put_identity(w, s, out, record_arg(r, KERNEL_CONTEXT)));
     if (by)
-        out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
+        out = mempcpy(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
     chrome_end_slice(w, out, 0);
     put_flow(w, s);
     chrome_count_work(w, s->of);
@@ -257,9 +253,8 @@ static void put_sync(struct trace_writer *w, struct gpu_slice *s)
     s->stream = on_stream && w->scope.options->sync_streams ? stream : GPU_STREAM_NONE;
     const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
     bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.options->sync_streams;
-    uint32_t external = external_id(w, s->of);
     char *out = chrome_gpu_put_head(w, s, NULL, renamed ? "Stream Wait" : kind, 0);
-    out = put_identity(s, out, external, context);
+    out = put_identity(w, s, out, context);
     out = json_escape(PUT(out, ",\"cuda_sync_kind\":"), kind, strlen(kind));
     if (on_stream)
         out = PUT_FIELD(out, "synchronized stream", stream ? stream : GPU_STREAM_DEFAULT);

@@ -208,7 +208,7 @@ static char *put_sample_arguments(struct trace_writer *w, char *out,
     if (!sample->is_cpu) { /* seen from outside the thread */
         out = PUT_FIELD(out, "tid", sample->tid);
         if (sample->state >= 'A' && sample->state <= 'z' && sample->state != '\\')
-            out = PUT(chrome_put(PUT(out, ",\"state\":\""), &sample->state, 1), "\"");
+            out = PUT(mempcpy(PUT(out, ",\"state\":\""), &sample->state, 1), "\"");
         if (sample->syscall >= 0)
             out = PUT_FIELD(out, "system call", (uint64_t)sample->syscall);
         out = PUT_SOME(out, "GIL held by tid", sample->holder);

@@ -78,12 +78,12 @@ char *chrome_put_attributes(struct trace_writer *w, char *out, const struct host
                                       range->domain, range->category)
                         : NULL;
     if (range->domain && range->domain_text)
-        out = chrome_put(PUT(out, ",\"domain\":"), range->domain_text->json,
-                         range->domain_text->json_bytes);
+        out = mempcpy(PUT(out, ",\"domain\":"), range->domain_text->json,
+                      range->domain_text->json_bytes);
     else if (range->domain)
         out = PUT_FIELD(out, "domain", range->domain);
     if (category)
-        out = chrome_put(PUT(out, ",\"category\":"), category->json, category->json_bytes);
+        out = mempcpy(PUT(out, ",\"category\":"), category->json, category->json_bytes);
     else if (range->category)
         out = PUT_FIELD(out, "category", range->category);
     if (range->color)
@@ -244,7 +244,7 @@ static void put_library(struct trace_writer *w, const struct host_span *call,
         w, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category : "library", NULL,
         f->name, at, ARGS_BYTES + (text ? text->json_bytes : 0) + (stack ? CHROME_STACK_BYTES : 0));
     if (text)
-        out = chrome_put(PUT(out, ",\"call\":"), text->json, text->json_bytes);
+        out = mempcpy(PUT(out, ",\"call\":"), text->json, text->json_bytes);
     for (unsigned i = 0; i < call->arg_count && i < f->arg_count; i++) {
         out = chrome_put_key(out, f->args[i].label);
         out = argument_json(f->args[i].kind, call->args[i], out);

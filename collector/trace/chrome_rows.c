@@ -251,7 +251,7 @@ void chrome_name_process(struct trace_writer *w, const struct process *p)
 static inline char *chrome_rows_put_end(char *out, const char *what, size_t what_bytes,
                                         const struct row_ids *ids, uint64_t at_ns)
 {
-    out = chrome_put(out, what, what_bytes);
+    out = mempcpy(out, what, what_bytes);
     return PUT(json_microseconds(chrome_put_ids(out, ids), at_ns), "}");
 }
 
@@ -261,8 +261,8 @@ void chrome_put_arrow(struct trace_writer *w, const struct process *p, const cha
     uint64_t number = ++w->totals.flows & ((1ull << FLOW_PROCESS_SHIFT) - 1);
     size_t bytes = strlen(category);
     char what[128], *end = what; /* name, category and an id that both ends share */
-    end = chrome_put(PUT(end, "\"cat\":\""), category, bytes);
-    end = chrome_put(PUT(end, "\",\"name\":\""), category, bytes);
+    end = mempcpy(PUT(end, "\"cat\":\""), category, bytes);
+    end = mempcpy(PUT(end, "\",\"name\":\""), category, bytes);
     end = PUT(end, "\",\"id\":");
     end = json_decimal(end, (uint64_t)p->index << FLOW_PROCESS_SHIFT | number);
     bytes = (size_t)(PUT(end, ",\"pid\":") - what);

@@ -47,9 +47,9 @@ static inline char *begin_event(struct trace_writer *w, const char *head, const 
     size_t length = name ? 0 : strlen(text);
     bytes += CHROME_EVENT_BYTES + (name ? name->json_bytes : json_escape_bytes_max(length));
     char *out = output_room(w->out, bytes);
-    out = chrome_put(out, head, strlen(head));
-    out = PUT(chrome_put(out, where, strlen(where)), "\",\"name\":");
-    out = name ? chrome_put(out, name->json, name->json_bytes) : json_escape(out, text, length);
+    out = mempcpy(out, head, strlen(head));
+    out = PUT(mempcpy(out, where, strlen(where)), "\",\"name\":");
+    out = name ? mempcpy(out, name->json, name->json_bytes) : json_escape(out, text, length);
     return chrome_put_ids(PUT(out, ",\"pid\":"), ids);
 }
 
@@ -95,7 +95,7 @@ char *chrome_put_result(char *out, const struct function *f, int32_t result)
     const char *name = result ? api_error_name(f->domain, result) : NULL;
     if (result)
         out = json_signed(PUT(out, ",\"result\":"), (uint32_t)result);
-    return name ? PUT(chrome_put(PUT(out, ",\"error\":\""), name, strlen(name)), "\"") : out;
+    return name ? PUT(mempcpy(PUT(out, ",\"error\":\""), name, strlen(name)), "\"") : out;
 }
 
 /* ---- stacks -----------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ char *chrome_put_stack(const struct trace_writer *w, char *out, const char *key,
                        size_t bytes)
 {
     const struct call_tree *t = w->scope.tree;
-    out = chrome_put(PUT(out, ",\""), key, strlen(key));
+    out = mempcpy(PUT(out, ",\""), key, strlen(key));
     out = PUT(out, "\":[");
     const char *end = out + bytes;
     for (; node; node = call_tree_node(t, node)->parent) {
@@ -140,7 +140,7 @@ char *chrome_put_stack(const struct trace_writer *w, char *out, const char *key,
             out = PUT(out, DEEPER);
             break;
         }
-        out = chrome_put(out, frame->json, frame->json_bytes);
+        out = mempcpy(out, frame->json, frame->json_bytes);
         if (call_tree_node(t, node)->parent)
             *out++ = ',';
     }
