@@ -16,6 +16,7 @@ import time
 import conftest
 import pytest
 
+import browser
 import trace_viewer
 import web_server
 
@@ -100,6 +101,19 @@ def test_a_window_that_the_browser_does_not_open(collector, make_gpu):
         page = look(f"{address}#perfetto")
     assert "The browser blocked the new window." in page
     assert re.search(r'<button type="button" id="open">', page)
+
+
+def test_a_click_opens_the_window(collector, make_gpu):
+    """The browser blocks no window that opens in the click."""
+    with viewing(collector, make_gpu("train", 1, 1)) as address, browser.browser() as chromium:
+        chromium.open(address)
+        x, y = chromium.run("""(() => {
+          const r = document.getElementById("open").getBoundingClientRect();
+          return [r.left + 9, r.top + 9]; })()""")
+        for kind in ("mousePressed", "mouseReleased"):
+            chromium.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left",
+                         clickCount=1)
+        chromium.wait("document.getElementById('state').textContent.startsWith('Loading')")
 
 
 def test_the_report(collector, make_gpu):
