@@ -142,37 +142,37 @@ struct judged_time judged_time_of(const struct walk *walk, const struct idle_dev
     return time;
 }
 
-/* Is the cost above both thresholds of the kind? `of_ns` is the base of its share, `part` the
- * recorded time as a share of the whole run. The threshold of start-up, which happens once, does
- * not shrink with the selection. */
-static bool finding_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns,
-                             double part)
+/* Counts a device with cost `ns` if that exceeds both thresholds of the kind. The one in time is
+ * for the whole run; that of start-up, which happens once, does not shrink with the selection.
+ * Returns true if the device is the worst so far, and keeps it then. */
+static bool finding_weigh(struct finding *f, const struct process *p, uint64_t device, uint64_t ns,
+                          struct judged_time time)
 {
-    return (double)ns > (double)kind->floor_ns * (finding_is_of_all(kind) ? 1 : part) &&
-           (double)ns * 100 > (double)of_ns * kind->share;
+    bool is_of_all = finding_is_of_all(f->kind);
+    uint64_t of_ns = is_of_all ? time.window_ns : time.judged_ns;
+    if ((double)ns <= (double)f->kind->floor_ns * (is_of_all ? 1 : time.part) ||
+        (double)ns * 100 <= (double)of_ns * f->kind->share)
+        return false;
+    f->devices++;
+    f->total_ns += ns;
+    if (ns <= f->ns)
+        return false;
+    f->ns = ns;
+    f->window_ns = time.window_ns;
+    f->of_ns = of_ns;
+    f->process = p;
+    f->device = device;
+    return true;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* Counts a device with cost `ns` if that exceeds the thresholds, and keeps the worst. */
-static void findings_weigh(struct findings *f, enum finding_id id, uint32_t place, uint64_t ns,
-                           struct judged_time time)
+static void weigh_device(struct findings *f, enum finding_id id, uint32_t place, uint64_t ns,
+                         struct judged_time time)
 {
     const struct idle_device *device = &f->idle->devices[place];
-    struct finding *found = &f->list[id];
-    uint64_t of_ns = finding_is_of_all(found->kind) ? time.window_ns : time.judged_ns;
-    if (!finding_worth_it(found->kind, ns, of_ns, time.part))
-        return;
-    found->devices++;
-    found->total_ns += ns;
-    if (ns <= found->ns)
-        return;
-    f->work.reported[id] = place + 1;
-    found->ns = ns;
-    found->window_ns = time.window_ns;
-    found->of_ns = of_ns;
-    found->process = device->process;
-    found->device = device->device;
+    if (finding_weigh(&f->list[id], device->process, device->device, ns, time))
+        f->work.reported[id] = place + 1;
 }
 
 /* Weighs how long the other communicating devices wait for each process, on average. The share is
@@ -194,7 +194,7 @@ static void weigh_ranks(struct findings *f, uint64_t *waits)
         uint32_t process = f->idle->devices[i].process->index;
         uint32_t waiting = count - idle_device_communicates(&f->idle->devices[i]);
         if (waiting)
-            findings_weigh(f, FINDING_STRAGGLER, i, waits[process] / waiting, longest);
+            weigh_device(f, FINDING_STRAGGLER, i, waits[process] / waiting, longest);
         waits[process] = 0; /* count each process once */
     }
 }
@@ -231,8 +231,8 @@ void findings_finish(struct findings *f, const struct hang *hang, const char *sy
         f->list[id].kind = &finding_kinds[id];
     for (uint32_t i = 0; i < f->idle->device_count; i++)
         for (unsigned id = 0; id < FINDING_KINDS; id++)
-            findings_weigh(f, (enum finding_id)id, i, costs[i].ns[id],
-                           judged_time_of(f->walk, &f->idle->devices[i]));
+            weigh_device(f, (enum finding_id)id, i, costs[i].ns[id],
+                         judged_time_of(f->walk, &f->idle->devices[i]));
     weigh_ranks(f, waits);
     free(waits);
     free(costs);
@@ -325,19 +325,12 @@ static void weigh_throttling(struct finding *to, const struct device_row *row,
             add_step(s, row, &steps->list[i]);
     }
     uint64_t ns = cost_of(s, &usual_ns);
-    if (!finding_worth_it(to->kind, ns, window_ns, 1))
-        return;
-    to->devices++;
-    to->total_ns += ns;
-    if (ns <= to->ns)
+    if (!finding_weigh(to, row->process, row->device, ns,
+                       (struct judged_time){window_ns, window_ns, 1}))
         return;
     for (unsigned why = 0; why < THROTTLES; why++)
         worst = s->by_ns[why] > s->by_ns[worst] ? why : worst;
     *word = throttle_words[worst];
-    to->ns = ns;
-    to->of_ns = to->window_ns = window_ns;
-    to->process = row->process;
-    to->device = row->device;
     to->rows[0] = (struct finding_row){.count = s->count[SLOWED],
                                        .ns = ns,
                                        .longest_ns = min_of(s->longest_ns - usual_ns, ns),
