@@ -20,9 +20,7 @@
 #define STEPS_LEAST 2
 #define STEPS_MANY  10
 
-#define ONCE_NS         50000000u
-#define ONCE_WORK_PART  4  /* of the gap: work before it at most, all work at least */
-#define ONCE_EARLY_PART 10 /* of all work: work before the gap at most */
+#define ONCE_EARLY_PART 10 /* of all work: work before a gap of start-up at most */
 
 static void mark_step(struct idle *d)
 {
@@ -87,35 +85,6 @@ static void begin_start_up(struct idle *d)
     }
 }
 
-/* The work of the process's busiest device so far: a process that works is not starting up. */
-static uint64_t most_work_ns(const struct idle *d, const struct process *process)
-{
-    uint64_t most_ns = 0;
-    for (uint32_t i = 0; i < d->device_count; i++)
-        if (d->devices[i].process == process)
-            most_ns = max_of(most_ns, idle_work_ns(&d->devices[i]));
-    return most_ns;
-}
-
-void idle_start_gap(struct idle *d, struct idle_track *t, struct idle_gap *gap)
-{
-    const struct walk_filter *f = d->walk->filter;
-    uint64_t ns = gap->end_ns > gap->begin_ns ? gap->end_ns - gap->begin_ns : 0;
-    if (!d->way.steps || (f && f->is_of_time) || gap->is_first || t->once_count == IDLE_ONCE_MAX ||
-        ns < ONCE_NS || most_work_ns(d, t->process) > ns / ONCE_WORK_PART)
-        return;
-    t->once[t->once_count] =
-        (struct idle_once){.end_ns = gap->end_ns, .work_ns = idle_work_ns(&d->devices[t->place])};
-    gap->once = (uint16_t)++t->once_count;
-}
-
-void idle_start_host(struct idle_track *t, uint64_t end_ns, uint64_t ns)
-{
-    struct idle_once *o = &t->once[t->once_count - 1];
-    uint64_t *most_ns = end_ns == o->end_ns ? &o->host_ns : &o->later_ns;
-    *most_ns = max_of(*most_ns, ns);
-}
-
 /* Decides which long gaps near the process's beginning are start-up. Last gaps first, since a
  * start-up gap is no evidence against the gaps before it. */
 static void judge_once(struct idle *d, const struct idle_track *t)
@@ -128,8 +97,8 @@ static void judge_once(struct idle *d, const struct idle_track *t)
         bool was_recorded = !p->pause_count || p->pauses[0].begin_ns > o->end_ns;
         most_ns = max_of(most_ns, o->later_ns);
         bool is_start_up =
-            was_recorded && o->host_ns >= ONCE_NS && o->host_ns / SLOW_STEP > most_ns &&
-            o->host_ns / ONCE_WORK_PART <= work_ns && o->work_ns <= work_ns / ONCE_EARLY_PART;
+            was_recorded && o->host_ns >= IDLE_ONCE_NS && o->host_ns / SLOW_STEP > most_ns &&
+            o->host_ns / IDLE_ONCE_PART <= work_ns && o->work_ns <= work_ns / ONCE_EARLY_PART;
         device->start_gaps |= is_start_up ? 1u << i : 0;
         most_ns = max_of(most_ns, is_start_up ? 0 : o->host_ns);
     }

@@ -192,7 +192,9 @@ struct idle_since {
     struct idle_place worked;
 };
 
-#define IDLE_ONCE_MAX 8
+#define IDLE_ONCE_MAX  8
+#define IDLE_ONCE_NS   50000000u
+#define IDLE_ONCE_PART 4 /* of the gap: work before it at most, all work at least */
 
 /* A long gap of a device that has done little work so far. In a program without steps it is
  * start-up unless a similar gap follows. */
@@ -435,11 +437,6 @@ void idle_held_give(struct idle *d, struct idle_held *h, uint64_t busy_ns,
  * kernel before them. */
 void idle_held_charge(struct idle *d, struct idle_held *h, const struct idle_submit *call,
                       const struct idle_thread *before);
-
-/* For start-up: call before charging a gap that may be one. The second, with t->once_count set: add
- * the time that the program's own code ran, or could have, in a gap that ended at end_ns. */
-void idle_start_gap(struct idle *d, struct idle_track *t, struct idle_gap *gap);
-void idle_start_host(struct idle_track *t, uint64_t end_ns, uint64_t ns);
 
 /* Adds a device's times and counts; the sum's window begins at 0. */
 void idle_device_add(struct idle_device *sum, const struct idle_device *device);

@@ -169,6 +169,38 @@ static bool is_copy(const struct slice *s)
     return type == RECORD_COPY || type == RECORD_SET;
 }
 
+/* The work of the process's busiest device so far: a process that works is not starting up. */
+static uint64_t most_work_ns(const struct idle *d, const struct process *process)
+{
+    uint64_t most_ns = 0;
+    for (uint32_t i = 0; i < d->device_count; i++)
+        if (d->devices[i].process == process)
+            most_ns = max_of(most_ns, idle_work_ns(&d->devices[i]));
+    return most_ns;
+}
+
+/* Notes a gap that may be start-up, before it is charged. */
+static void note_once(struct idle *d, struct idle_track *t, struct idle_gap *gap)
+{
+    const struct walk_filter *f = d->walk->filter;
+    uint64_t ns = gap->end_ns > gap->begin_ns ? gap->end_ns - gap->begin_ns : 0;
+    if (!d->way.steps || (f && f->is_of_time) || gap->is_first || t->once_count == IDLE_ONCE_MAX ||
+        ns < IDLE_ONCE_NS || most_work_ns(d, t->process) > ns / IDLE_ONCE_PART)
+        return;
+    t->once[t->once_count] =
+        (struct idle_once){.end_ns = gap->end_ns, .work_ns = idle_work_ns(&d->devices[t->place])};
+    gap->once = (uint16_t)++t->once_count;
+}
+
+/* With t->once_count set: adds the time that the program's own code ran, or could have, in a gap
+ * that ended at end_ns. */
+static void add_host(struct idle_track *t, uint64_t end_ns, uint64_t ns)
+{
+    struct idle_once *o = &t->once[t->once_count - 1];
+    uint64_t *most_ns = end_ns == o->end_ns ? &o->host_ns : &o->later_ns;
+    *most_ns = max_of(*most_ns, ns);
+}
+
 /* Charges or holds the gap before work; before the process's first work it may be empty. A copy's
  * gap may have to be held until the next kernel. */
 static __attribute__((noinline)) void take_gap(struct idle *d, struct idle_track *t,
@@ -194,7 +226,7 @@ static __attribute__((noinline)) void take_gap(struct idle *d, struct idle_track
         give_held(d, t, NULL);
     holds |= !is_copy(s) && t->held.count;
     if (!holds)
-        idle_start_gap(d, t, &gap);
+        note_once(d, t, &gap);
     charge(d, t, gap, holds);
 }
 
@@ -363,7 +395,7 @@ static void idle_device_follow(struct idle *d, struct idle_process *p, struct id
     if (!is_copy(s) && t->held.count)
         idle_held_charge(d, &t->held, call, t->launcher);
     if (t->once_count && d->rows.host_ns > host_ns)
-        idle_start_host(t, e->begin_ns, d->rows.host_ns - host_ns);
+        add_host(t, e->begin_ns, d->rows.host_ns - host_ns);
     enum idle_part part = idle_device_part_of(d, e, &name);
     /* Work that began before a span of time lasts into it. */
     part = s->is_filtered && !d->walk->filter->is_whole ? IDLE_OTHER : part;
