@@ -69,8 +69,6 @@ static char *stack_of(const struct op_report *o, uint64_t parent, bool is_json)
 {
     struct new_text text;
     FILE *out = new_text_begin(&text);
-    if (!out)
-        return NULL;
     fputs(is_json ? "[" : "", out);
     for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
         const struct kernel_name *name = o->entries[parent - 1].is.text;

@@ -291,30 +291,25 @@ static void print_alone(const struct step_report *r, FILE *out)
     free(next);
 }
 
-/* Prints which rank the slowest step and the median step waited for. */
-static void print_waits(const struct step_report *r, FILE *out)
-{
-    char *slowest = step_wait_text(r->differs.compared[1]);
-    char *median = step_wait_text(r->differs.compared[0]);
-    if (slowest)
-        fprintf(out, "  waited for: %s in the slowest step, %s in the median step\n", slowest,
-                median ? median : "nobody");
-    free(slowest);
-    free(median);
-}
-
+/* Prints which steps are compared, and which rank each of them waited for. */
 static void changes_before(const struct table *t, FILE *out)
 {
     const struct step_report *r = ((const struct sums *)t->source)->owner;
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
-    char *slowest = step_text(r, r->differs.compared[1]),
-         *median = step_text(r, r->differs.compared[0]);
+    char times[2][UNIT_TEXT_BYTES], *names[2], *waits[2];
+    for (unsigned i = 0; i < 2; i++) {
+        names[i] = step_text(r, r->differs.compared[i]);
+        waits[i] = step_wait_text(r->differs.compared[i]);
+        time_text(times[i], step_ns(r->differs.compared[i]));
+    }
     fprintf(out, "difference between the slowest step, %s (%s), and the median step, %s (%s)\n",
-            slowest, time_text(a, step_ns(r->differs.compared[1])), median,
-            time_text(b, step_ns(r->differs.compared[0])));
-    free(slowest);
-    free(median);
-    print_waits(r, out);
+            names[1], times[1], names[0], times[0]);
+    if (waits[1])
+        fprintf(out, "  waited for: %s in the slowest step, %s in the median step\n", waits[1],
+                waits[0] ? waits[0] : "nobody");
+    for (unsigned i = 0; i < 2; i++) {
+        free(names[i]);
+        free(waits[i]);
+    }
     print_alone(r, out);
 }
 
