@@ -283,39 +283,31 @@ static void add_once(char text[FACT_BYTES], const char *more)
         snprintf(text + at, FACT_BYTES - at, "%s%s", at ? ", " : "", more);
 }
 
-/* Lists variables that change how CUDA and PyTorch work, not those that assign devices. */
-static void name_variables(const struct recording *rec, char text[FACT_BYTES])
+/* Lists variables that change how CUDA and PyTorch work, not those that assign devices; and the
+ * files of CUDA libraries: installed ones have their version in the name. */
+static void name_metas(const struct recording *rec, char texts[RUN_FACTS][FACT_BYTES])
 {
-    static const char *const keys[] = {"env.CUDA_DEVICE_MAX_CONNECTIONS",
-                                       "env.CUDA_MODULE_LOADING",
-                                       "env.CUDA_CACHE_DISABLE",
-                                       "env.CUDA_FORCE_PTX_JIT",
-                                       "env.NVIDIA_TF32_OVERRIDE",
-                                       "env.PYTORCH_CUDA_ALLOC_CONF",
-                                       "env.PYTORCH_NO_CUDA_MEMORY_CACHING"};
-    for (uint32_t i = 0; i < rec->count; i++)
-        for (unsigned k = 0; k < sizeof keys / sizeof keys[0]; k++) {
-            const char *value = process_meta(rec->processes[i], keys[k]);
-            char set[FACT_BYTES / 2];
-            if (value && snprintf(set, sizeof set, "%s=%s", strchr(keys[k], '.') + 1, value) > 0)
-                add_once(text, set);
-        }
-}
-
-/* Lists the files of CUDA libraries; installed ones have their version in the name. */
-static void name_libraries(const struct recording *rec, char text[FACT_BYTES])
-{
-    const char *names[LIBRARIES_MAX];
+    static const char *const variables[] = {"env.CUDA_DEVICE_MAX_CONNECTIONS=",
+                                            "env.CUDA_MODULE_LOADING=",
+                                            "env.CUDA_CACHE_DISABLE=",
+                                            "env.CUDA_FORCE_PTX_JIT=",
+                                            "env.NVIDIA_TF32_OVERRIDE=",
+                                            "env.PYTORCH_CUDA_ALLOC_CONF=",
+                                            "env.PYTORCH_NO_CUDA_MEMORY_CACHING="};
+    const char *files[LIBRARIES_MAX];
     uint32_t count = 0;
     for (uint32_t i = 0; i < rec->count; i++)
-        for (uint32_t k = 0; k < rec->processes[i]->meta_count && count < LIBRARIES_MAX; k++) {
-            const char *path = rec->processes[i]->meta[k].text;
-            if (strncmp(path, "library=", strlen("library=")) == 0 && strrchr(path, '/'))
-                names[count++] = strrchr(path, '/') + 1;
+        for (uint32_t k = 0; k < rec->processes[i]->meta_count; k++) {
+            const char *text = rec->processes[i]->meta[k].text, *file = strrchr(text, '/');
+            for (unsigned v = 0; v < sizeof variables / sizeof variables[0]; v++)
+                if (strncmp(text, variables[v], strlen(variables[v])) == 0)
+                    add_once(texts[RUN_FACT_VARIABLES], strchr(text, '.') + 1);
+            if (strncmp(text, "library=", strlen("library=")) == 0 && file && count < LIBRARIES_MAX)
+                files[count++] = file + 1;
         }
-    ARRAY_SORT(names, count, compare_texts);
+    ARRAY_SORT(files, count, compare_texts);
     for (uint32_t i = 0; i < count; i++)
-        add_once(text, names[i]);
+        add_once(texts[RUN_FACT_LIBRARIES], files[i]);
 }
 
 /* Names power limits, mean clock and mean temperature of all devices that were read. */
@@ -369,8 +361,7 @@ static void find_facts(struct run_summary *r, const struct run_steps *steps,
     name_gpu_rows(rec, texts[RUN_FACT_GPU_ROWS]);
     snprintf(texts[RUN_FACT_STEPS_BY], FACT_BYTES, "%s%s%s", step_kinds[steps->steps.kind].word,
              step_name ? " " : "", step_name ? step_name : "");
-    name_variables(rec, texts[RUN_FACT_VARIABLES]);
-    name_libraries(rec, texts[RUN_FACT_LIBRARIES]);
+    name_metas(rec, texts);
     name_conditions(devices, texts);
     if (rec->count) {
         const struct stream_header *h = &rec->processes[0]->header;
