@@ -27,7 +27,6 @@
 enum texts { CATEGORIES, NAMES, KEYS, STRINGS, TEXTS };
 
 struct trace_writer {
-    struct output *out;
     struct trace_writer *chrome;
     struct output chrome_out; /* whose text goes to take_text */
     struct packet text;       /* not taken yet */
@@ -290,7 +289,7 @@ static int take_text(void *context, const char *data, size_t length)
         perfetto_take_line(w, (struct json_piece){at, (size_t)(newline - at)});
     text->used = (size_t)(end - at);
     memmove(text->bytes, at, text->used);
-    return w->out->error;
+    return w->packets.out->error;
 }
 
 /* Called when an event, and so its text, is complete. */
@@ -300,8 +299,8 @@ static void drain(struct trace_writer *w)
     output_drain(&w->chrome_out);
     perfetto_take_line(w, (struct json_piece){(const char *)text->bytes, text->used});
     text->used = 0;
-    if (w->chrome_out.error && !w->out->error)
-        w->out->error = w->chrome_out.error;
+    if (w->chrome_out.error && !w->packets.out->error)
+        w->packets.out->error = w->chrome_out.error;
 }
 
 static void perfetto_free(struct trace_writer *w)
@@ -319,11 +318,10 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
                                             const struct trace_scope *scope)
 {
     struct trace_writer *w = memory_new(1, sizeof *w);
-    w->out = out;
     w->origin_ns = walk->survey.origin_ns;
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
         w->to_ns = 0;
-    track_packets_init(&w->packets, out, scope->tree);
+    w->packets = (struct track_packets){.out = out, .is_plain = out->zstream, .tree = scope->tree};
     output_open_sink(&w->chrome_out, take_text, w);
     w->chrome_out.room = out->room; /* a hostile file makes the text long, so the text has the
                                      * limit */

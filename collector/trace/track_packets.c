@@ -14,21 +14,12 @@
 /* What has a number, besides enum track. */
 enum { NUMBER_COUNTER = TRACK_OF_THREAD + 1, NUMBER_CALLSTACK, NUMBER_FRAME, NUMBER_MAPPING };
 
-void track_packets_init(struct track_packets *t, struct output *out, struct call_tree *tree)
-{
-    *t = (struct track_packets){.out = out,
-                                .tree = tree,
-                                .is_plain = out->zstream,
-                                .counter_names = {.plain = true, .text_max = STRING_TABLE_BYTES}};
-}
-
 void track_packets_release(struct track_packets *t)
 {
     packet_release(&t->part);
     packet_release(&t->event);
     packet_release(&t->interned);
     key_map_release(&t->numbers);
-    kernel_names_release(&t->counter_names);
     free(t->way);
 }
 
@@ -173,9 +164,9 @@ uint64_t perfetto_counter(struct track_packets *t, int64_t pid, struct json_piec
     size_t length = json_unescape(name, text);
     text[length++] = ' ';
     length += json_unescape(key, text + length);
-    const struct kernel_name *named = kernel_name_intern(&t->counter_names, text, length);
+    uint64_t hash = bytes_hash(0, text, length);
     uint64_t parent = perfetto_track(t, TRACK_OF_PROCESS, pid, 0, 0, (struct json_piece){0});
-    uint64_t uuid = number_of(t, NUMBER_COUNTER, (uint64_t)pid, (uintptr_t)named, &is_new);
+    uint64_t uuid = number_of(t, NUMBER_COUNTER, (uint64_t)pid, hash, &is_new);
     if (!is_new)
         return uuid;
     struct packet *p = &t->part;

@@ -59,12 +59,10 @@ struct track_packets {
     uint64_t last_ns;       /* base of the next time difference */
     struct key_map numbers; /* of tracks, and of interned stacks, frames and modules */
     uint64_t count;
-    struct kernel_names counter_names;
     struct call_tree *tree; /* of CPU samples, a view; NULL: no stacks */
     uint64_t *way;          /* owned: frames of a stack, innermost first */
 };
 
-void track_packets_init(struct track_packets *t, struct output *out, struct call_tree *tree);
 void track_packets_release(struct track_packets *t);
 
 /* Writes the first packet: times are ns since a moment of the system's clock. Viewers first show
