@@ -78,10 +78,7 @@ struct finding_gpu *finding_gpu_create(struct walk *walk, struct idle *idle,
                                        struct evidences *found)
 {
     struct finding_gpu *g = memory_new(1, sizeof *g);
-    g->walk = walk;
-    g->idle = idle;
-    g->found = found;
-    g->wheres.walk = walk;
+    *g = (struct finding_gpu){.walk = walk, .idle = idle, .found = found, .wheres.walk = walk};
     return g;
 }
 
