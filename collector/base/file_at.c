@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +103,8 @@ bool file_first_line(const char *path, char *line, size_t capacity)
     return length > 0;
 }
 
-const char *file_unnamed_folder(void)
+/* Returns $TMPDIR or /tmp, as a view. */
+static const char *file_unnamed_folder(void)
 {
     const char *folder = getenv("TMPDIR");
     return folder && folder[0] ? folder : "/tmp";
@@ -127,7 +127,7 @@ void file_unnamed_failed(void)
 {
     int number = errno;
     message("cannot write a temporary file in %s: %s%s", file_unnamed_folder(), strerror(number),
-            aside_advice(number));
+            number == EFBIG ? "; raise ulimit -f" : "; set TMPDIR to another folder");
     memory_end(EXIT_ENVIRONMENT);
 }
 

@@ -30,10 +30,8 @@ ssize_t file_head(const char *path, void *data, size_t count);
 /* Reads the first line of a regular file, cut to fit. Returns false and "" if there is none. */
 bool file_first_line(const char *path, char *line, size_t capacity);
 
-/* Returns $TMPDIR or /tmp, as a view. */
-const char *file_unnamed_folder(void);
-
-/* Opens an unnamed temporary file there, which the caller closes. Returns -1 on failure (errno). */
+/* Opens an unnamed temporary file in $TMPDIR or /tmp, which the caller closes. Returns -1 on
+ * failure (errno). */
 int file_unnamed(void);
 
 /* Ends the program after one line: such a file cannot be made, written or read (errno). */

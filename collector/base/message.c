@@ -12,7 +12,6 @@
 
 #include "base/json_text.h"
 #include "base/memory.h"
-#include "base/moment.h"
 #include "base/text.h"
 #include "error.h"
 
@@ -78,11 +77,6 @@ const char *writing_advice(int number)
     case EFBIG: return "; only complete files were kept: raise ulimit -f";
     default: return "";
     }
-}
-
-const char *aside_advice(int number)
-{
-    return number == EFBIG ? "; raise ulimit -f" : "; set TMPDIR to another folder";
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */

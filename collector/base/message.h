@@ -26,11 +26,10 @@ enum exit_code usage_error(const char *format, ...) __attribute__((format(printf
 /* Prints "VERB: no memory" or so for a negative `error`. Returns EXIT_ENVIRONMENT or EXIT_OK. */
 enum exit_code say_error(const char *verb, int error);
 
-/* Return advice for an errno from reading a recording, from writing a file or folder that the user
- * named, or from an unnamed temporary file: "; ..." to append to the message, or "". */
+/* Return advice for an errno from reading a recording, or from writing a file or folder that the
+ * user named: "; ..." to append to the message, or "". */
 const char *reading_advice(int number);
 const char *writing_advice(int number);
-const char *aside_advice(int number);
 
 /* A progress line on a terminal, rewritten in place and cleared at the end. Does nothing, at no
  * cost, if stderr is not a terminal. */

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/message.h"
-#include "base/moment.h"
 #include "base/text.h"
 #include "base/workers.h"
 #include "stream.h"

@@ -80,8 +80,9 @@ struct option {
                                 * `parts` (0: all); their struct begins at `at` of ours */
     uint64_t most;             /* of option_number, */
     const char *wrong;         /* and the message beyond it: "is not a ..." */
-    const char *(*read)(const struct given *g); /* of a selection (select_options.c) */
-    const char *(*word_at)(unsigned index);     /* the words that `value` describes; or NULL */
+    const char *(*read)(
+        const struct given *g);             /* of a selection (select_options.c); NULL: a text */
+    const char *(*word_at)(unsigned index); /* the words that `value` describes; or NULL */
     /* the possible tables, which may share names */
     const struct table_info *(*table_at)(unsigned index);
 };

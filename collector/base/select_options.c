@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/message.h"
-#include "base/moment.h"
 #include "base/options.h"
 #include "base/text.h"
 
@@ -129,12 +127,6 @@ static const char *read_moment(const struct given *g)
            "@1795456800)";
 }
 
-static const char *read_range(const struct given *g)
-{
-    option_text(g);
-    return NULL;
-}
-
 static const char *read_pattern(const struct given *g)
 {
     regex_t compiled;
@@ -169,6 +161,8 @@ static enum exit_code take(const struct given *g)
         return option_twice(g);
     *said = g->value;
     w->is_given |= !(g->option->parts & READ_PROCESSES);
+    if (!g->option->read)
+        return option_text(g);
     const char *wrong = g->option->read(g);
     return option_end(g, !wrong, wrong);
 }
@@ -202,7 +196,7 @@ const struct option select_options[] = {
      "Select steps A to B - 1, only A, from A on (A:) or before B (:B): their calls, and the GPU "
      "work that these launched",
      .parts = READ_PLACE, .in = HELP_SELECT},
-    {0, "range", "NAME", SELECTS(read_range, range),
+    {0, "range", "NAME", SELECTS(NULL, range),
      "Select what happened while a range or label of this name was open; '*' matches any text, "
      "'?' one byte. Idle time and wall time cover the first range's start to the last one's end.",
      .parts = READ_PLACE, .in = HELP_SELECT},

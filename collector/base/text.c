@@ -2,12 +2,13 @@
 #include "base/text.h"
 
 #include <limits.h>
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
 #include "base/array.h"
 #include "base/memory.h"
+#include "unit_word.h"
 
 char *text_vprintf(const char *format, va_list list)
 {
@@ -41,32 +42,29 @@ char *new_text_end(struct new_text *t, FILE *out)
 
 /* ---- with units ------------------------------------------------------------------------------ */
 
-/* Writes the value in the first unit, each `step` times the last, where it is below `most`. */
-static const char *scaled_text(char *text, double value, double step, double most,
-                               const char *const *units, const char *format)
+/* Writes the value in the first of the units, each `step` times the last, where it is below that;
+ * with `digits` behind the point, except in the first unit. */
+static const char *scaled_text(char *text, uint64_t value, unsigned step, int digits,
+                               const char *const *units)
 {
-    for (; value >= most && units[1]; units++)
-        value /= step;
-    snprintf(text, UNIT_TEXT_BYTES, format, value, *units);
+    double scaled = (double)value, most = step - 0.5 * pow(10, -digits);
+    int shown = 0;
+    for (; scaled >= most && units[1]; units++, shown = digits)
+        scaled /= step;
+    snprintf(text, UNIT_TEXT_BYTES, "%.*f%s", shown, scaled, *units);
     return text;
 }
 
 const char *time_text(char *text, uint64_t ns)
 {
-    static const char *const units[] = {"us", "ms", "s", NULL};
-    if (ns >= 1000)
-        return scaled_text(text, (double)ns / 1e3, 1e3, 999.9995, units, "%.3f %s");
-    snprintf(text, UNIT_TEXT_BYTES, "%u ns", (unsigned)ns);
-    return text;
+    static const char *const units[] = {" ns", " us", " ms", " s", NULL};
+    return scaled_text(text, ns, 1000, 3, units);
 }
 
 const char *bytes_text(char *text, uint64_t bytes)
 {
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", NULL};
-    if (bytes >= 1024)
-        return scaled_text(text, (double)bytes / 1024, 1024, 1023.95, units, "%.1f %s");
-    snprintf(text, UNIT_TEXT_BYTES, "%u B", (unsigned)bytes);
-    return text;
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB", NULL};
+    return scaled_text(text, bytes, 1024, 1, units);
 }
 
 /* 1,234,567 */
@@ -86,11 +84,8 @@ const char *count_text(char *text, uint64_t count)
 
 const char *amount_text(char *text, uint64_t amount)
 {
-    static const char *const units[] = {"k", "M", "G", "T", "P", "E", NULL};
-    if (amount >= 1000)
-        return scaled_text(text, (double)amount / 1e3, 1e3, 999.9995, units, "%.3f %s");
-    snprintf(text, UNIT_TEXT_BYTES, "%u", (unsigned)amount);
-    return text;
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E", NULL};
+    return scaled_text(text, amount, 1000, 3, units);
 }
 
 const char *power_text(char *text, uint64_t mw)
@@ -101,8 +96,8 @@ const char *power_text(char *text, uint64_t mw)
 
 const char *energy_text(char *text, uint64_t mj)
 {
-    static const char *const units[] = {"J", "kJ", "MJ", "GJ", NULL};
-    return scaled_text(text, (double)mj / 1e3, 1e3, 999.9995, units, "%.3f %s");
+    static const char *const units[] = {" mJ", " J", " kJ", " MJ", " GJ", NULL};
+    return scaled_text(text, mj, 1000, 3, units);
 }
 
 /* ---- several numbers ------------------------------------------------------------------------- */
@@ -179,4 +174,63 @@ unsigned word_in(const char *list, const char *name)
         list += word + (list[word] != '\0');
     }
     return UINT_MAX;
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+#define SECOND_NS UINT64_C(1000000000)
+#define NS_MAX    (4000000000u * SECOND_NS) /* the year 2096 */
+
+/* Parses seconds with a fraction. Returns the end; NULL: invalid or too large. */
+static const char *take_seconds(const char *text, uint64_t *ns)
+{
+    struct amount amount;
+    const char *end = amount_read(text, text + strlen(text), &amount);
+    return end && amount_times(&amount, SECOND_NS, ns) && *ns <= NS_MAX ? end : NULL;
+}
+
+bool moment_parse(const char *text, uint64_t *ns)
+{
+    uint64_t seconds_ns = 0;
+    struct tm when = {0}, zone = {0};
+    time_t now = time(NULL);
+    if (*text == '@') {
+        const char *end = take_seconds(text + 1, ns);
+        return end && !*end;
+    }
+    const char *rest = strptime(text, "%Y-%m-%d", &when);
+    if (!rest) /* a failed strptime may have set some members */
+        localtime_r(&now, &when);
+    rest = !rest ? text : *rest == 'T' || *rest == ' ' ? rest + 1 : *rest ? NULL : "00:00";
+    rest = rest ? strptime(rest, "%H:%M", &when) : NULL;
+    if (rest && *rest == ':')
+        rest = take_seconds(rest + 1, &seconds_ns);
+    const char *end = rest && *rest ? strptime(rest, "%z", &zone) : rest;
+    if (!end || *end || seconds_ns >= 61 * SECOND_NS)
+        return false;
+    when.tm_sec = 0;
+    when.tm_isdst = -1;
+    time_t whole = *rest ? timegm(&when) - zone.tm_gmtoff : mktime(&when);
+    *ns = (uint64_t)whole * SECOND_NS + seconds_ns;
+    return whole > 0 && (uint64_t)whole <= NS_MAX / SECOND_NS;
+}
+
+bool duration_parse(const char *text, uint64_t *ns)
+{
+    struct amount amount;
+    const char *word = amount_read(text, text + strlen(text), &amount);
+    return word && amount_times(&amount, *word ? unit_ns(word, strlen(word)) : SECOND_NS, ns) &&
+           *ns <= NS_MAX;
+}
+
+uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+double monotonic_seconds(void)
+{
+    return (double)monotonic_ns() / 1e9;
 }

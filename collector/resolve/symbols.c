@@ -16,7 +16,6 @@
 #include "base/json_text.h"
 #include "base/memory.h"
 #include "base/message.h"
-#include "base/moment.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "base/workers.h"

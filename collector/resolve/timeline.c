@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/memory.h"
-#include "base/moment.h"
+#include "base/text.h"
 #include "error.h"
 #include "record/gpu_record.h"
 

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/moment.h"
+#include "base/text.h"
 
 #define CHILD_LOST_EXIT 127 /* not seen: the launcher is gone, or knows the reason */
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/message.h"
-#include "base/moment.h"
 #include "base/text.h"
 #include "file/live_file.h"
 #include "output/output.h"
@@ -271,23 +270,21 @@ static bool is_well(const struct ctl_process *p)
 static void print_wait(const struct control_wait *w)
 {
     time_t seconds = (time_t)(w->at / 1000000000u);
-    struct tm when;
-    char text[32] = "?";
-    if (w->when != CONTROL_AT_TIME)
+    char text[32];
+    if (w->when == CONTROL_AT_TIME)
+        strftime(text, sizeof text, "%H:%M:%S", localtime(&seconds));
+    else
         snprintf(text, sizeof text, "step %" PRIu64, w->at);
-    else if (localtime_r(&seconds, &when))
-        strftime(text, sizeof text, "%H:%M:%S", &when);
     printf("; %s at %s", control_word(w->what), text);
 }
 
 /* Says why the process cannot obey, or not at that step. */
 static const char *refusal(const struct ctl_process *p, enum control_what asked)
 {
-    bool is_late = answer_of(p) == ANSWER_LATE;
-    if (is_late && asked == CONTROL_SCHEDULE)
-        return "; that step is over: it records the rest of the first window";
-    if (is_late)
-        return "; that step is over, so it takes place at the next step";
+    if (answer_of(p) == ANSWER_LATE)
+        return asked == CONTROL_SCHEDULE
+                   ? "; that step is over: it records the rest of the first window"
+                   : "; that step is over, so it takes place at the next step";
     if (asked == CONTROL_DUMP)
         return "; it has no flight recorder; start it with 'gpuprof run --flight=30s'";
     if (asked == CONTROL_SCHEDULE && p->status.has_flight)

@@ -10,13 +10,10 @@
 #include "base/array.h"
 #include "base/file_at.h"
 #include "base/memory.h"
-#include "base/message.h"
-#include "base/moment.h"
 #include "base/text.h"
 #include "error.h"
 #include "file/live_file.h"
 #include "output/new_file.h"
-#include "rank.h"
 #include "read/process.h"
 
 /* Reads the rank from the blocks and, for a process on another machine, whether it has ended. */

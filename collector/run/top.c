@@ -13,10 +13,8 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
-#include "base/moment.h"
 #include "base/options.h"
 #include "base/text.h"
-#include "error.h"
 #include "file/live_file.h"
 #include "output/output.h"
 #include "run/ctl_folder.h"
@@ -313,10 +311,7 @@ static void print_json_row(FILE *out, const struct top_row *row)
             double value = value_of(row, m, &digits);
             json_printf(out, digits ? ",%s:%.9f" : ",%s:%.0f", m->name, value);
         }
-    if (is_open)
-        json_printf(out, ",\"open_call\":%s}", p->status.open_call);
-    else
-        fputs(",\"open_call\":null}", out);
+    json_printf(out, ",\"open_call\":%s}", is_open ? p->status.open_call : NULL);
 }
 
 static void top_print_json(FILE *out, const struct top *t)
