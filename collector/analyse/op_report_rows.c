@@ -110,7 +110,7 @@ static const struct kernel_name *dims_of(struct op_report *o, const struct op_cl
     if (!inputs)
         return NULL;
     char *text = memory_new(OP_TEXT_BYTES(inputs->raw_bytes), 1);
-    size_t length = (size_t)(op_put_dims(text, inputs->raw, inputs->raw_bytes) - text);
+    size_t length = (size_t)(op_put(text, inputs->raw, inputs->raw_bytes, op_put_dims) - text);
     const struct kernel_name *dims = kernel_name_intern(&o->walk->texts, text, length);
     free(text);
     return dims;

@@ -319,8 +319,8 @@ static void event_row_take_op(struct export_writer *w, const struct slice *s)
     if (op->sequence)
         event_arg_number(w, "sequence", ARG_COUNT, op->sequence - 1);
     if (inputs)
-        end_arg(w, op_put_dims(begin_arg(w, "input_dims", OP_TEXT_BYTES(inputs->raw_bytes)),
-                               inputs->raw, inputs->raw_bytes));
+        end_arg(w, op_put(begin_arg(w, "input_dims", OP_TEXT_BYTES(inputs->raw_bytes)), inputs->raw,
+                          inputs->raw_bytes, op_put_dims));
 }
 
 static void event_row_take_library(struct export_writer *w, const struct slice *s)

@@ -78,7 +78,7 @@ struct sql_value sqlite_inputs(struct export_writer *w, const struct kernel_name
     if (!inputs)
         return (struct sql_value){0};
     char *text = memory_new(OP_TEXT_BYTES(inputs->raw_bytes), 1);
-    char *end = op_put_dims(text, inputs->raw, inputs->raw_bytes);
+    char *end = op_put(text, inputs->raw, inputs->raw_bytes, op_put_dims);
     struct sql_value id = kept_text(w, (uintptr_t)inputs, PART_INPUTS, text, (size_t)(end - text));
     free(text);
     return id;

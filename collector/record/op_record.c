@@ -2,8 +2,6 @@
 #include "record/op_record.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "base/json_text.h"
@@ -117,7 +115,7 @@ static bool is_all(struct op_values v, bool (*is_one)(enum op_value_kind kind))
     return true;
 }
 
-static char *put_type(char *out, struct op_values *v, const struct op_value *value)
+char *op_put_type(char *out, struct op_values *v, const struct op_value *value)
 {
     const char *type = "";
     if (value->kind == OP_TENSOR)
@@ -146,7 +144,7 @@ static char *op_record_put_number(char *out, const struct op_value *value)
 }
 
 /* A list is empty in the output unless all its values are known. */
-static char *op_record_put_numbers(char *out, struct op_values *v, const struct op_value *value)
+char *op_put_numbers(char *out, struct op_values *v, const struct op_value *value)
 {
     const char *separator = "[";
     struct op_value part;
@@ -163,7 +161,7 @@ static char *op_record_put_numbers(char *out, struct op_values *v, const struct 
 }
 
 /* The sizes of a tensor, or of tensors in a list; other lists are empty. */
-static char *put_dims(char *out, struct op_values *v, const struct op_value *value)
+char *op_put_dims(char *out, struct op_values *v, const struct op_value *value)
 {
     struct op_value part;
     const char *separator = "[";
@@ -179,9 +177,7 @@ static char *put_dims(char *out, struct op_values *v, const struct op_value *val
     return op_record_put_end(out, separator);
 }
 
-/* Writes all values; `put` may skip those of a list. */
-static char *put_values(char *out, const char *bytes, uint32_t byte_count,
-                        char *(*put)(char *out, struct op_values *v, const struct op_value *value))
+char *op_put(char *out, const char *bytes, uint32_t byte_count, op_put_fn *put)
 {
     struct op_values v = {.bytes = byte_reader((const uint8_t *)bytes, byte_count)};
     struct op_value value;
@@ -193,21 +189,6 @@ static char *put_values(char *out, const char *bytes, uint32_t byte_count,
         separator = ", ";
     }
     return op_record_put_end(out, separator);
-}
-
-char *op_put_dims(char *out, const char *bytes, uint32_t byte_count)
-{
-    return put_values(out, bytes, byte_count, put_dims);
-}
-
-char *op_put_types(char *out, const char *bytes, uint32_t byte_count)
-{
-    return put_values(out, bytes, byte_count, put_type);
-}
-
-char *op_put_numbers(char *out, const char *bytes, uint32_t byte_count)
-{
-    return put_values(out, bytes, byte_count, op_record_put_numbers);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

@@ -60,15 +60,15 @@ struct op_values {
 /* Returns 1 and the next value, 0 at the end, or GPUPROF_DAMAGED. */
 int op_values_next(struct op_values *v, struct op_value *out);
 
-/*
- * Write the sizes, types or numbers of the inputs in an OP_INPUTS record as a JSON list, like
- * PyTorch's own traces. Only tensors have sizes; among the numbers, anything but a stored number is
- * "". Write at most OP_TEXT_BYTES(byte_count); return the end.
- */
+/* Writes the size, type or number of an input, and may skip the values of a list. Only tensors have
+ * sizes; anything but a stored number is "". */
+typedef char *op_put_fn(char *out, struct op_values *v, const struct op_value *value);
+op_put_fn op_put_dims, op_put_type, op_put_numbers;
+
+/* Writes these of all inputs in an OP_INPUTS record as a JSON list, like PyTorch's own traces: at
+ * most OP_TEXT_BYTES(byte_count). Returns the end. */
 #define OP_TEXT_BYTES(byte_count) (12ull * (byte_count) + 64)
-char *op_put_dims(char *out, const char *bytes, uint32_t byte_count);
-char *op_put_types(char *out, const char *bytes, uint32_t byte_count);
-char *op_put_numbers(char *out, const char *bytes, uint32_t byte_count);
+char *op_put(char *out, const char *bytes, uint32_t byte_count, op_put_fn *put);
 
 /* Prints the values for people: "float[4,16], 5, (1, 1), none". */
 void op_values_print(const struct record *r, FILE *out);

@@ -186,10 +186,11 @@ static void put_op(struct trace_writer *w, const struct host_span *op, const str
     if (op->sequence && !op->is_nvtx)
         out = PUT_FIELD(out, "Fwd thread id", op->forward_thread);
     if (inputs)
-        out = op_put_dims(PUT(out, ",\"Input Dims\":"), inputs->raw, inputs->raw_bytes);
+        out = op_put(PUT(out, ",\"Input Dims\":"), inputs->raw, inputs->raw_bytes, op_put_dims);
     if (inputs && !op->is_nvtx) {
-        out = op_put_types(PUT(out, ",\"Input type\":"), inputs->raw, inputs->raw_bytes);
-        out = op_put_numbers(PUT(out, ",\"Concrete Inputs\":"), inputs->raw, inputs->raw_bytes);
+        out = op_put(PUT(out, ",\"Input type\":"), inputs->raw, inputs->raw_bytes, op_put_type);
+        out = op_put(PUT(out, ",\"Concrete Inputs\":"), inputs->raw, inputs->raw_bytes,
+                     op_put_numbers);
     }
     if (op->is_nvtx)
         out = json_number(PUT(out, ",\"from\":\"emit_nvtx\",\"op_id\":"), op->object);
