@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/file_at.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/next_words.h"
 #include "base/options.h"
@@ -27,7 +27,6 @@
 #include "file/live_file.h"
 #include "rank.h"
 #include "read/process.h"
-#include "record.h"
 #include "report/report.h"
 #include "run/child.h"
 #include "run/ctl_folder.h"
@@ -66,11 +65,9 @@ struct launch {
     bool quiet;
     char **argv;                          /* the program and its arguments */
     char out[SETTING_TEXT_BYTES_MAX + 1]; /* the data folder, absolute */
-    const char *out_shown;   /* name of the folder for the user: a view of `out`, or as given */
-    struct path_list before; /* files in the folder at the start ... */
-    uint32_t earlier_count;  /* ... number of those from earlier runs, at the front */
-    struct path_list now;    /* files in it at the end ... */
-    uint32_t new_count;      /* ... number of those from this run, at the front */
+    char *out_shown;          /* name of the folder for the user: a view of `out`, or as given */
+    struct path_list earlier; /* files in the folder from earlier runs */
+    struct path_list now;     /* files in it from this run, at its end */
     struct program program;
     struct child child;
     struct cycles cycles;
@@ -96,34 +93,33 @@ static enum exit_code check_options(const struct options *o)
 
 /* ---- the data folder ------------------------------------------------------------------------ */
 
-/* Moves the paths for which is_front is true to the front, in order. Returns their number. */
-static uint32_t to_front(const struct launch *l, struct path_list *list,
-                         bool (*is_front)(const struct launch *l, char *path))
+/* Whether the file is from another rank of this job, which may have started just before. */
+static bool is_peer(const struct launch *l, char *path)
+{
+    struct stat st;
+    (void)l;
+    return *environment_rank() && stat(path, &st) == 0 &&
+           st.st_mtim.tv_sec + LAUNCH_PEERS_SECONDS >= time(NULL);
+}
+
+static bool is_earlier(const struct launch *l, char *path)
+{
+    return l->earlier.count &&
+           bsearch(&path, l->earlier.paths, l->earlier.count, sizeof(char *), compare_texts);
+}
+
+/* Lists the files in the data folder, except those that are to be left out. */
+static void list_files(const struct launch *l, struct path_list *list,
+                       bool (*is_out)(const struct launch *l, char *path))
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        char *path = list->paths[i];
-        if (!is_front(l, path))
-            continue;
-        list->paths[i] = list->paths[count];
-        list->paths[count++] = path;
-    }
-    return count;
-}
-
-/* Whether the file is not from another rank of this job, which may have started just before. */
-static bool is_no_peer(const struct launch *l, char *path)
-{
-    (void)l;
-    struct stat st;
-    return !*environment_rank() || stat(path, &st) != 0 ||
-           st.st_mtim.tv_sec + LAUNCH_PEERS_SECONDS < time(NULL);
-}
-
-static bool is_new(const struct launch *l, char *path)
-{
-    return !l->earlier_count ||
-           !bsearch(&path, l->before.paths, l->earlier_count, sizeof(char *), compare_texts);
+    path_list_read(list, l->out);
+    for (uint32_t i = 0; i < list->count; i++)
+        if (is_out(l, list->paths[i]))
+            free(list->paths[i]);
+        else
+            list->paths[count++] = list->paths[i];
+    list->count = count;
 }
 
 /* ---- the environment ------------------------------------------------------------------------ */
@@ -140,7 +136,7 @@ static enum exit_code export_settings(struct launch *l)
             code = environment_absolute(value, path, sizeof path);
             if (i == SETTING_OUT) {
                 memcpy(l->out, path, sizeof path);
-                l->out_shown = value;
+                l->out_shown = (char *)value;
             }
             value = path;
         } else if (i == SETTING_OUT) {
@@ -251,7 +247,7 @@ static uint64_t last_window(const struct launch *l)
     struct process process;
     reader_init(&reader);
     reader.keep_live = true;
-    for (uint32_t i = 0; i < l->new_count; i++)
+    for (uint32_t i = 0; i < l->now.count; i++)
         if (process_load(&process, &reader, l->now.paths[i], 0, NULL, NULL) == 0) {
             uint64_t number = rank_number(process_meta(&process, WINDOWS_META));
             last = number != RANK_NONE && number > last ? number : last;
@@ -295,7 +291,7 @@ static int work_adopt(void *context)
 static int work_summary(void *context)
 {
     const struct launch *l = context;
-    return report_summary(l->now.paths, (int)l->new_count, LAUNCH_WALK_NS, &l->next, stderr);
+    return report_summary(l->now.paths, (int)l->now.count, LAUNCH_WALK_NS, &l->next, stderr);
 }
 
 /* Whether this launcher prints: of a job, only the first rank does. */
@@ -304,21 +300,13 @@ static bool speaks(void)
     return !*environment_rank() || strcmp(environment_rank(), "0") == 0;
 }
 
-/* Prepares the commands that are proposed at the end, for pasting into a shell. Never freed. */
-static void name_next(struct launch *l)
-{
-    char *const folder[] = {(char *)l->out_shown};
-    next_words_init(&l->next, l->command, folder, 1);
-    for (char **word = l->argv; *word && next_words_add_argument(&l->next, *word); word++)
-        ;
-}
-
 static void launch_report(struct launch *l)
 {
     struct child *c = &l->child;
-    if (path_list_read(&l->now, l->out) == 0)
-        l->new_count = to_front(l, &l->now, is_new);
-    name_next(l);
+    list_files(l, &l->now, is_earlier);
+    next_words_init(&l->next, l->command, &l->out_shown, 1); /* never freed */
+    for (char **word = l->argv; *word && next_words_add_argument(&l->next, *word); word++)
+        ;
     const char *word = l->next.data ? l->next.data : "DATA";
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
         message("data of ended processes is still in memory; store it with: %s report %s",
@@ -326,11 +314,11 @@ static void launch_report(struct launch *l)
     end_cycles(l);
     if (l->quiet || !speaks())
         return;
-    if (!l->new_count) {
+    if (!l->now.count) {
         char *next = next_line(&l->next, "gpuprof doctor PROGRAM");
         message("nothing was recorded: unless a line above says why, '%s' made no CUDA call, or "
                 "gpuprof was not loaded in it; find out with: %s",
-                l->argv[0], next ? next : "gpuprof doctor");
+                l->argv[0], next);
         free(next);
         return;
     }
@@ -346,8 +334,8 @@ static char **environment_now(void)
     size_t count = 0;
     while (environ[count])
         count++;
-    char **copy = malloc((count + 1) * sizeof *copy);
-    return copy ? memcpy(copy, environ, (count + 1) * sizeof *copy) : NULL;
+    char **copy = memory_new(count + 1, sizeof *copy);
+    return memcpy(copy, environ, count * sizeof *copy);
 }
 
 static enum exit_code launch_prepare(struct launch *l)
@@ -383,19 +371,18 @@ static enum exit_code run(const struct options *options)
     enum exit_code code = check_options(options);
     if (code != EXIT_OK)
         return code;
-    if (l.cycles.command && !(l.cycles.environment = environment_now()))
-        return usage_error("run: out of memory");
+    if (own->on_cycle)
+        l.cycles.environment = environment_now();
     code = launch_prepare(&l);
     if (code)
         return code;
     l.child.tick = l.cycles.command ? begin_cycle : NULL;
     l.child.context = &l;
-    if (path_list_read(&l.before, l.out) == 0)
-        l.earlier_count = to_front(&l, &l.before, is_no_peer);
-    if (l.earlier_count && speaks()) /* with --quiet, too, since diff would take them for one run */
+    list_files(&l, &l.earlier, is_peer);
+    if (l.earlier.count && speaks()) /* with --quiet, too, since diff would take them for one run */
         message("run: %s has recordings of earlier runs: %u; report and merge will include them; "
                 "use -o to name another folder",
-                l.out_shown, l.earlier_count);
+                l.out_shown, l.earlier.count);
     int error = 0;
     if (own->exec) {
         execvp(l.program.path, l.argv);

@@ -19,10 +19,9 @@
 #define LIBRARY_NAME          "libgpuprof.so"
 #define OS_LIBRARY_NAME       "libgpuprof-os.so" /* beside LIBRARY_NAME: os_table.h */
 #define PROGRAM_SEGMENTS_MAX  64
-#define PROGRAM_DYNAMIC_MAX   512  /* entries read of its dynamic section */
-#define PROGRAM_NAME_BYTES    64   /* length of the name of an interpreter or a library */
-#define FOLDER_NAME_BYTES_MAX 64   /* length of the program's name in the name of the data folder */
-#define FOLDERS_MAX           1000 /* folders named in the same second */
+#define PROGRAM_DYNAMIC_MAX   512 /* entries read of its dynamic section */
+#define PROGRAM_NAME_BYTES    64  /* length of the name of an interpreter or a library */
+#define FOLDER_NAME_BYTES_MAX 64  /* length of the program's name in the name of the data folder */
 #define PROGRAM_STRINGS_MAX   (64u << 20) /* bytes of the names of its dynamic symbols */
 
 #if defined(__x86_64__)
@@ -309,12 +308,8 @@ enum exit_code environment_name_folder(const char *program, char *out, size_t ca
     strftime(when, sizeof when, "%Y%m%d-%H%M%S", &broken_down);
     int length = snprintf(path, sizeof path, "gpuprof.%s.%s", name, when);
     /* The ranks of a job that start in the same second share a folder. */
-    for (unsigned i = 2; access(path, F_OK) == 0 && !*environment_rank(); i++) {
-        if (i > FOLDERS_MAX)
-            return usage_error("run: %.200s: too many folders have this name; name one with -o",
-                               path);
+    for (unsigned i = 2; access(path, F_OK) == 0 && !*environment_rank(); i++)
         snprintf(path + length, sizeof path - (size_t)length, "-%u", i);
-    }
     return environment_absolute(path, out, capacity);
 }
 

@@ -184,13 +184,13 @@ static int write_whole(void *context, int fd)
 
 static enum exit_code recover_failed(const char *path, int error)
 {
-    message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-            error == GPUPROF_IO         ? "; nothing was changed"
-            : error == GPUPROF_NOT_OURS ? foreign_advice(path)
-                                        : "");
-    return error == GPUPROF_IO         ? EXIT_ENVIRONMENT
-           : error == GPUPROF_NOT_OURS ? EXIT_USAGE
-                                       : EXIT_DAMAGED;
+    if (error == GPUPROF_IO) {
+        message("%s: %s; nothing was changed", path, strerror(errno));
+        return EXIT_ENVIRONMENT;
+    }
+    bool is_foreign = error == GPUPROF_NOT_OURS;
+    message("%s: %s%s", path, gpuprof_error_text(error), is_foreign ? foreign_advice(path) : "");
+    return is_foreign ? EXIT_USAGE : EXIT_DAMAGED;
 }
 
 static enum exit_code recover_from(struct recover *r)
