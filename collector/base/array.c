@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/array.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 
 #define ITEMS_FIRST 8u

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json_text.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -108,7 +106,7 @@ char *json_string(const char *text, size_t length)
     return memory_resize(data, 1, (size_t)(end - data) + 1 + JSON_COPY_BYTES);
 }
 
-static void put_string(const char *text, FILE *out)
+void json_put(const char *text, FILE *out)
 {
     char *string = text ? json_string(text, strlen(text)) : NULL;
     fputs(string ? string : "null", out);
@@ -148,7 +146,7 @@ void json_printf(FILE *out, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    json_vprintf(out, put_string, format, list);
+    json_vprintf(out, json_put, format, list);
     va_end(list);
 }
 

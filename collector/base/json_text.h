@@ -38,6 +38,7 @@ char *json_string(const char *text, size_t length);
  * finite is null. They know %u, %d, %f and %g, too, with lengths and a precision. The second prints
  * strings by `put`, which gets a text or NULL. */
 typedef void json_put_fn(const char *text, FILE *out);
+json_put_fn json_put;
 void json_printf(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void json_vprintf(FILE *out, json_put_fn *put, const char *format, va_list list)
     __attribute__((format(printf, 3, 0)));

@@ -2,7 +2,6 @@
 #include "base/key_map.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,7 +19,6 @@
 
 #include "base/file_at.h"
 #include "base/memory.h"
-#include "base/message.h"
 
 bool parallel_start(pthread_t *thread, void *(*work)(void *), void *context)
 {

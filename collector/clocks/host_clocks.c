@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "clocks/clock_fit.h"
-#include "error.h"
 #include "resolve/event_walk.h"
 
 #define SOME_OPEN_BYTES_MAX (64ull << 20) /* of one process */

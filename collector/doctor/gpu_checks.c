@@ -9,7 +9,6 @@
 #include "doctor/checks.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +50,7 @@ static void path_of(void *address, char path[static CUPTI_PATH_BYTES_MAX])
 static bool ask_driver(struct gpu_probe *s)
 {
     struct check_result *f = &s->driver;
-    const char *install = s->module[0]
-                              ? "install the driver's libraries; in a container: --gpus all"
-                              : "install NVIDIA's driver; in a container: --gpus all";
+    const char *install = "install NVIDIA's driver; in a container: --gpus all";
     char path[CUPTI_PATH_BYTES_MAX] = "";
     int devices = 0;
     broken(f, install, "no CUDA driver: libcuda.so.1 crashes when it is loaded%s", s->module);

@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <sys/stat.h>
-#include <sys/types.h>
 
 struct new_file {
     int fd;          /* the caller writes to it; -1: not open */

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/output.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <isa-l.h>
 #include <semaphore.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -312,15 +309,12 @@ int output_open(struct output *o, const char *path)
     return error;
 }
 
-/* Short output needs no second thread. */
-static void output_flush(struct output *o, bool is_last)
+void output_drain(struct output *o)
 {
     if (!o->error && o->room && o->used > *o->room)
         o->error = OUTPUT_BEYOND;
     if (!o->error && o->room)
         *o->room -= o->used;
-    if (o->in_background && !is_last)
-        start_background(o);
     int error = o->error;
     if (!error && o->used)
         error = o->background ? hand_over(o, o->used) : output_write_out(o, o->buffer, o->used);
@@ -329,16 +323,14 @@ static void output_flush(struct output *o, bool is_last)
     o->used = 0;
 }
 
-void output_drain(struct output *o)
-{
-    output_flush(o, true);
-}
-
 char *output_room(struct output *o, size_t bytes)
 {
     assert(bytes <= OUTPUT_BUFFER_BYTES && o->used <= OUTPUT_BUFFER_BYTES);
-    if (bytes > OUTPUT_BUFFER_BYTES - o->used)
-        output_flush(o, false);
+    if (bytes > OUTPUT_BUFFER_BYTES - o->used) {
+        if (o->in_background) /* short output needs no second thread */
+            start_background(o);
+        output_drain(o);
+    }
     return o->buffer + o->used;
 }
 
@@ -393,7 +385,7 @@ int output_finish(struct output *o, int keep)
     if (o->stream)
         fclose(o->stream); /* its only errors are in o->error */
     o->stream = NULL;
-    output_flush(o, true);
+    output_drain(o);
     int late = o->background ? end_background(o) : 0;
     o->error = o->error ?: late;
     late = o->zstream ? zstream_end(o->zstream, o->sums) : 0;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,7 +12,6 @@
 
 #include "base/file_at.h"
 #include "base/memory.h"
-#include "base/message.h"
 #include "error.h"
 
 /* A small hostile file can hold millions of calls with long names. Honest recordings stay far below

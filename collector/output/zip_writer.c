@@ -28,11 +28,6 @@
 #define COUNT_64     0xffffu
 #define COPY_BYTES   65536
 
-void zip_writer_init(struct zip_writer *z, struct output *out)
-{
-    *z = (struct zip_writer){.out = out};
-}
-
 void zip_writer_release(struct zip_writer *z)
 {
     for (uint32_t i = 0; i < z->count; i++)

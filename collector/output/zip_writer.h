@@ -17,6 +17,7 @@ struct zip_member {
     uint64_t offset;
 };
 
+/* Starts zeroed, except for `out`. */
 struct zip_writer {
     struct output *out;         /* not compressed */
     struct zip_member *members; /* owned */
@@ -25,7 +26,6 @@ struct zip_writer {
     int fd;          /* of the current member, between its begin and end */
 };
 
-void zip_writer_init(struct zip_writer *z, struct output *out);
 void zip_writer_release(struct zip_writer *z);
 
 /* Begins a member; write its content to *member. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/clock_map.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "error.h"
 
 #define SLOPE_ONE     (1ull << CLOCK_SCALE_SHIFT)
 #define SLOPE_STEP_NS (1ull << 30) /* after the last anchor */
@@ -86,7 +84,7 @@ static void set_slopes(struct clock_map *m)
 void clock_map_finish(struct clock_map *m)
 {
     if (m->last.ns > m->anchors[m->count - 1].ns)
-        (void)ARRAY_PUSH(m->anchors, m->count, &m->last); /* without it, the last slope goes on */
+        ARRAY_PUSH(m->anchors, m->count, &m->last); /* without it, the last slope goes on */
     set_slopes(m);
     m->anchors[m->count - 1].slope = m->count > 1 ? m->anchors[m->count - 2].slope : SLOPE_ONE;
     m->place = (struct clock_place){0};

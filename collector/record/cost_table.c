@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/cost.h"
 #include "base/array.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -37,7 +36,7 @@ static void cost_table_take_step(struct cost_table *t, const struct record *r)
     if (r->bytes)
         memcpy(s.text, r->bytes, length);
     if (t->step_count < STEPS_DOWN_MAX)
-        (void)ARRAY_PUSH(t->steps, t->step_count, &s);
+        ARRAY_PUSH(t->steps, t->step_count, &s);
 }
 
 void cost_table_take(struct cost_table *t, const struct record *r)
@@ -98,12 +97,6 @@ double cost_share(uint64_t part_ns, uint64_t whole_ns)
 
 /* ---- blind times ----------------------------------------------------------------------------- */
 
-static void cost_table_add(struct blind_times *t, uint64_t ns, bool is_blind)
-{
-    if (t->count < BLIND_CHANGES_MAX && ns < CLOCK_NS_MAX)
-        (void)ARRAY_PUSH(t->changes, t->count, (&(struct blind_change){ns, is_blind}));
-}
-
 static bool says(const struct record *r, const char *text)
 {
     return r->bytes && word_is((const char *)r->bytes, r->byte_count, text);
@@ -111,12 +104,12 @@ static bool says(const struct record *r, const char *text)
 
 void blind_times_take(struct blind_times *t, const struct record *r)
 {
-    if (r->type == RECORD_STEP_DOWN && r->code == LADDER_CUPTI)
-        cost_table_add(t, r->begin, true);
-    else if (r->type == RECORD_NOTE && says(r, CLIENT_NOTE_HAS))
-        cost_table_add(t, r->begin, true);
-    else if (r->type == RECORD_NOTE && says(r, CLIENT_NOTE_HAD))
-        cost_table_add(t, r->begin, false);
+    bool is_note = r->type == RECORD_NOTE, gives_up = r->type == RECORD_STEP_DOWN;
+    bool is_blind = (gives_up && r->code == LADDER_CUPTI) || (is_note && says(r, CLIENT_NOTE_HAS));
+    const struct blind_change change = {r->begin, is_blind};
+    if ((is_blind || (is_note && says(r, CLIENT_NOTE_HAD))) && r->begin < CLOCK_NS_MAX &&
+        t->count < BLIND_CHANGES_MAX)
+        ARRAY_PUSH(t->changes, t->count, &change);
 }
 
 void blind_times_release(struct blind_times *t)
@@ -135,8 +128,7 @@ uint32_t blind_times_find(struct blind_times *t, struct clock_map *clock, struct
 {
     struct blind_time *found = memory_new(t->count + 1u, sizeof *found);
     uint32_t count = 0;
-    if (t->count) /* threads write changes in separate blocks */
-        qsort(t->changes, t->count, sizeof *t->changes, cost_table_compare);
+    ARRAY_SORT(t->changes, t->count, cost_table_compare); /* threads have separate blocks */
     for (uint32_t i = 0; i < t->count; i++) {
         bool is_open = count && found[count - 1].end_ns == UINT64_MAX;
         uint64_t ns = clock_map_ns(clock, t->changes[i].ns);

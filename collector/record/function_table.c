@@ -3,9 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "api/api.h"
 #include "base/array.h"
 #include "base/memory.h"
 #include "crc32c.h"
@@ -148,18 +146,11 @@ static int table_find(struct function_table *t, const char *description,
     return 0;
 }
 
-#define CODES_STEP 128 /* codes that a list grows by */
-
 static int codes_set(struct function_codes *codes, unsigned code, const struct function *f)
 {
     if (code >= FUNCTION_CODES_MAX)
         return GPUPROF_LIMIT;
-    if (code >= codes->count) {
-        uint32_t count = (code / CODES_STEP + 1) * CODES_STEP;
-        uint16_t *numbers = memory_resize(codes->numbers, count, sizeof *numbers);
-        memset(numbers + codes->count, 0, (count - codes->count) * sizeof *numbers);
-        *codes = (struct function_codes){numbers, count, codes->is_own};
-    }
+    codes->numbers = array_reach(codes->numbers, &codes->count, code, sizeof *codes->numbers);
     codes->numbers[code] = (uint16_t)(f->index + 1);
     return 0;
 }

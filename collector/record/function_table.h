@@ -132,7 +132,7 @@ struct function_table {
     struct number_set numbers;
 };
 
-/* Per process: code -> function. Memory: 2 bytes for each code up to the largest one. */
+/* Per process: code -> function. Memory: 4 bytes for each code up to the largest one. */
 struct function_codes {
     uint16_t *numbers; /* owned: index + 1 of a function; 0: unknown */
     uint32_t count;

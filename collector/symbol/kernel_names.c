@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol/kernel_names.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,15 +171,15 @@ static void put_demangled(void *result, void *context)
         strncpy(result, shown, question->bytes_max + 1);
 }
 
-/* Like demangle; *harmful if the child timed out or the name is too long. */
-static char *demangle_aside(const char *mangled, size_t bytes_max, bool *harmful)
+/* Like demangle, for a name that may grow. */
+static char *demangle_aside(const char *mangled, size_t bytes_max, unsigned *failures)
 {
     struct question question = {mangled, bytes_max};
     char *text = memory_new(bytes_max + 2, 1);
-    *harmful = !aside_run(put_demangled, text, bytes_max + 2, &question, CHILD_SECONDS) ||
-               strlen(text) > bytes_max;
-    if (!*harmful && *text)
+    bool has_ended = aside_run(put_demangled, text, bytes_max + 2, &question, CHILD_SECONDS);
+    if (has_ended && *text && strlen(text) <= bytes_max)
         return text;
+    *failures += !has_ended || *text;
     free(text);
     return NULL;
 }
@@ -189,19 +188,14 @@ char *demangle(const char *mangled, size_t bytes_max, unsigned *failures)
 {
     if (mangled[0] != '_' || (mangled[1] != 'Z' && mangled[1] != 'R'))
         return NULL;
-    bool harmful = false;
-    char *shown = NULL;
-    if (is_harmless(mangled)) {
-        shown = demangle_here(mangled);
-        if (shown && strlen(shown) > bytes_max) {
-            free(shown);
-            shown = NULL;
-        }
-    } else if (*failures < DEMANGLE_FAILURES_MAX) {
-        shown = demangle_aside(mangled, bytes_max, &harmful);
-    }
-    *failures += harmful;
-    return shown;
+    if (!is_harmless(mangled))
+        return *failures < DEMANGLE_FAILURES_MAX ? demangle_aside(mangled, bytes_max, failures)
+                                                 : NULL;
+    char *shown = demangle_here(mangled);
+    if (!shown || strlen(shown) <= bytes_max)
+        return shown;
+    free(shown);
+    return NULL;
 }
 
 void kernel_name_strip(char *name)

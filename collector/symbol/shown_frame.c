@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol/shown_frame.h"
 
+#include <ctype.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/json_text.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -98,20 +97,9 @@ uint32_t shown_frame_number(struct shown_frames *s, const struct shown_frame *fr
 
 /* ---- whose a line is ------------------------------------------------------------------------- */
 
-static bool own_line_is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
-}
-
-static bool ends(const char *text, size_t length, const char *with)
-{
-    size_t end = strlen(with);
-    return length >= end && memcmp(text + length - end, with, end) == 0;
 }
 
 /* Returns true if the text begins with one of the list, which NULL ends. */
@@ -126,7 +114,7 @@ static bool begins_with_one(const char *text, const char *const *list)
 static bool is_version(const char *text, size_t length)
 {
     size_t name = begins(text, "python") ? 6 : begins(text, "pypy") ? 4 : 0;
-    return name && length > name && own_line_is_digit(text[name]) &&
+    return name && length > name && isdigit((unsigned char)text[name]) &&
            memchr(text, '.', length) != NULL;
 }
 
@@ -138,8 +126,8 @@ static bool is_in_library(const char *path)
         length = strcspn(path, "/");
         if (word_is(path, length, "site-packages") || word_is(path, length, "dist-packages"))
             return true;
-        bool is_folder = path[length] == '/';
-        if (is_folder && (ends(path, length, ".egg") || (in_lib && is_version(path, length))))
+        bool is_egg = length > 4 && memcmp(path + length - 4, ".egg", 4) == 0;
+        if (path[length] == '/' && (is_egg || (in_lib && is_version(path, length))))
             return true;
         if (length)
             in_lib = word_is(path, length, "lib") || word_is(path, length, "lib64") ||
@@ -179,7 +167,8 @@ static bool is_known_library(const char *name)
 static bool is_python(const char *name)
 {
     return begins(name, "libpython") || begins(name, "pypy") ||
-           (begins(name, "python") && (!name[6] || own_line_is_digit(name[6]) || name[6] == '-'));
+           (begins(name, "python") &&
+            (!name[6] || isdigit((unsigned char)name[6]) || name[6] == '-'));
 }
 
 /* A program is the user's wherever it is installed, except Python. */
@@ -273,7 +262,7 @@ static bool has_identifier(const char *mangled, const char *name, size_t length)
         return false;
     snprintf(wanted, sizeof wanted, "%zu%.*s", length, (int)length, name);
     const char *found = strstr(mangled, wanted);
-    return found > mangled && !(found[-1] >= '0' && found[-1] <= '9');
+    return found > mangled && !isdigit((unsigned char)found[-1]);
 }
 
 /* Returns true if `function` is the host's side of the kernel in the stub's name. */

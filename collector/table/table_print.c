@@ -277,11 +277,6 @@ void cell_print_json(const struct column *c, const struct cell *cell, json_put_f
         fputs("null", out);
 }
 
-static void put_text(const char *text, FILE *out)
-{
-    json_printf(out, "%s", text);
-}
-
 static void print_json_row(const struct table *t, const struct cell *cells, uint32_t before,
                            FILE *out)
 {
@@ -293,7 +288,7 @@ static void print_json_row(const struct table *t, const struct cell *cells, uint
             continue;
         fprintf(out, "%s\"%s\": ", separator, c->key);
         separator = ", ";
-        cell_print_json(c, &cells[i], put_text, out);
+        cell_print_json(c, &cells[i], json_put, out);
     }
     fputc('}', out);
 }

@@ -255,11 +255,10 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
 enum exit_code merge_write_archive(struct merge *m, const char *path)
 {
     struct output out;
-    struct zip_writer zip;
+    struct zip_writer zip = {.out = &out};
     struct rank_file *files = rank_files_make(m, 0);
     enum exit_code code = verb_output_open(&out, path, NULL); /* its members are bounded */
     if (code == EXIT_OK) {
-        zip_writer_init(&zip, &out);
         int error = write_members(m, &zip, path, files);
         zip_writer_release(&zip);
         code = merge_close(m, &out, path, error, true);

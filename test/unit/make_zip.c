@@ -46,13 +46,12 @@ static void add_zeros(struct zip_writer *z)
 int main(int argc, char **argv)
 {
     struct output out;
-    struct zip_writer z;
+    struct zip_writer z = {.out = &out};
     if (argc != 3 || (strcmp(argv[1], "large") != 0 && strcmp(argv[1], "far") != 0)) {
         fprintf(stderr, "usage: make_zip large|far FILE\n");
         return 2;
     }
     need(output_open(&out, argv[2]) == 0, argv[2]);
-    zip_writer_init(&z, &out);
     if (strcmp(argv[1], "large") == 0) {
         add(&z, "small.txt", "small");
         add_zeros(&z);
