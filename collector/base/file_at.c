@@ -183,7 +183,7 @@ uint32_t path_list_below(const char *folder, char **first)
 
 int path_list_read(struct path_list *list, const char *folder)
 {
-    struct dirent **entries;
+    struct dirent **entries = NULL;
     int count = scandir(folder, &entries, is_stream, alphasort);
     int error = count < 0 ? GPUPROF_IO : 0;
     *list = (struct path_list){0};
@@ -194,7 +194,6 @@ int path_list_read(struct path_list *list, const char *folder)
             ARRAY_PUSH(list->paths, list->count, &path);
         free(entries[i]);
     }
-    if (count >= 0)
-        free(entries);
+    free(entries);
     return error;
 }

@@ -117,14 +117,13 @@ void progress_add(struct progress *p, uint64_t bytes)
         !__atomic_compare_exchange_n(&p->shown_ns, &shown, now, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
         return;
-    p->is_shown = true;
     message_show(p, (double)(now - p->begin_ns) / 1e9);
 }
 
 void progress_clear(struct progress *p)
 {
-    if (p && p->is_shown)
-        dprintf(p->to, "\r\033[K");
-    if (p)
-        p->is_shown = false;
+    if (!p || !p->shown_ns)
+        return;
+    dprintf(p->to, "\r\033[K");
+    p->shown_ns = 0;
 }

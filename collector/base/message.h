@@ -41,8 +41,7 @@ struct progress {
     uint64_t total; /* bytes to read; bytes that are read twice count twice */
     uint64_t done;
     uint64_t begin_ns;
-    uint64_t shown_ns; /* time of the last update; 0: never */
-    bool is_shown;     /* the line is visible and must be cleared */
+    uint64_t shown_ns; /* time of the last update; 0: the line is not visible */
     int to;            /* the terminal */
 };
 

@@ -311,8 +311,6 @@ enum exit_code options_parse(struct options *o, void *own, int argc, char **argv
 
 /* ---- ways that options of several verbs share ------------------------------------------------ */
 
-#define SECONDS_MAX 1e9
-
 enum exit_code option_end(const struct given *g, bool is_right, const char *wrong)
 {
     return is_right ? EXIT_OK
@@ -380,10 +378,9 @@ enum exit_code option_choice(const struct given *g)
 bool seconds_parse(const char *value, double *seconds)
 {
     uint64_t ns;
-    if (!duration_parse(value, &ns))
-        return false;
-    *seconds = (double)ns / 1e9;
-    return *seconds <= SECONDS_MAX;
+    bool is_right = duration_parse(value, &ns);
+    *seconds = is_right ? (double)ns / 1e9 : 0;
+    return is_right;
 }
 
 enum exit_code option_seconds(const struct given *g)

@@ -114,7 +114,7 @@ enum exit_code option_twice(const struct given *g);
 
 enum exit_code output_check(const struct given *g); /* a file name, as option_output does */
 
-/* Parses a duration of at most SECONDS_MAX: "2", "500ms". */
+/* Parses a duration: "2", "500ms". */
 bool seconds_parse(const char *value, double *seconds);
 
 /* Parses plain digits: a number from `least` to `most`. */

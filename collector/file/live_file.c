@@ -138,35 +138,28 @@ static int open_at(struct live_file *l, const char *path, bool own)
     return error < 0 ? error : 1;
 }
 
-/* Writes the path of a live file beside the stream file. */
-static int beside_path(char *path, size_t capacity, const char *stream_path)
-{
-    size_t length = strlen(stream_path);
-    size_t end = strlen(STREAM_SUFFIX);
-    if (length > end && strcmp(stream_path + length - end, STREAM_SUFFIX) == 0)
-        length -= end;
-    int put = snprintf(path, capacity, "%.*s%s", (int)length, stream_path, STREAM_LIVE_SUFFIX);
-    return put < 0 || (size_t)put >= capacity ? GPUPROF_LIMIT : 0;
-}
-
 static bool same_process(const struct live_file *l, const struct stream_header *h)
 {
     return memcmp(l->header.process_id, h->process_id, sizeof h->process_id) == 0;
 }
 
-/* Writes the path for a place. Returns 1, GPUPROF_LIMIT, or 0 if the place has none. */
-static int place_path(enum live_place place, char *path, const char *stream_path,
-                      const struct stream_header *h)
+/* Writes the path for a place. False: the place has none, or it is too long. */
+static bool place_path(enum live_place place, char *path, const char *stream_path,
+                       const struct stream_header *h)
 {
-    if (place == LIVE_BESIDE)
-        return beside_path(path, LIVE_PATH_BYTES_MAX, stream_path) < 0 ? GPUPROF_LIMIT : 1;
-    if (!h || h->live_path[0] != '/')
-        return 0;
-    const char *slash = place == LIVE_IN_FOLDER ? strrchr(stream_path, '/') : NULL;
-    const char *name = place == LIVE_IN_FOLDER ? strrchr(h->live_path, '/') + 1 : h->live_path;
-    int length = slash ? (int)(slash + 1 - stream_path) : 0;
-    int put = snprintf(path, LIVE_PATH_BYTES_MAX, "%.*s%s", length, stream_path, name);
-    return put < 0 || put >= LIVE_PATH_BYTES_MAX ? GPUPROF_LIMIT : 1;
+    const char *name = STREAM_LIVE_SUFFIX, *slash = strrchr(stream_path, '/');
+    size_t length = strlen(stream_path), end = strlen(STREAM_SUFFIX);
+    if (place != LIVE_BESIDE) {
+        if (!h || h->live_path[0] != '/')
+            return false;
+        bool is_in_folder = place == LIVE_IN_FOLDER;
+        name = is_in_folder ? strrchr(h->live_path, '/') + 1 : h->live_path;
+        length = is_in_folder && slash ? (size_t)(slash + 1 - stream_path) : 0;
+    } else if (length > end && strcmp(stream_path + length - end, STREAM_SUFFIX) == 0) {
+        length -= end;
+    }
+    int put = snprintf(path, LIVE_PATH_BYTES_MAX, "%.*s%s", (int)length, stream_path, name);
+    return put >= 0 && put < LIVE_PATH_BYTES_MAX;
 }
 
 int live_file_open(struct live_file *l, const char *stream_path, const struct stream_header *h)
@@ -174,7 +167,7 @@ int live_file_open(struct live_file *l, const char *stream_path, const struct st
     bool is_damaged = false;
     for (enum live_place place = LIVE_BESIDE; place <= LIVE_AS_RECORDED; place++) {
         *l = (struct live_file){.fd = -1, .place = place};
-        if (place_path(place, l->path, stream_path, h) <= 0)
+        if (!place_path(place, l->path, stream_path, h))
             continue;
         int found = open_at(l, l->path, place == LIVE_AS_RECORDED);
         if (found > 0 && (!h || same_process(l, h))) {
@@ -301,7 +294,7 @@ int live_adopt(const char *stream_path)
     int error = stream_header_of(stream_path, &h);
     if (error < 0)
         return error;
-    if (beside_path(path, sizeof path, stream_path) < 0)
+    if (!place_path(LIVE_BESIDE, path, stream_path, &h))
         return GPUPROF_LIMIT;
     if (live_file_open(&l, stream_path, &h) <= 0)
         return 0;

@@ -27,7 +27,7 @@ static void drop_window(struct stream_file *f)
 
 static void pool_remove(struct file_pool *pool, unsigned at)
 {
-    close(pool->open[at]->fd);
+    file_close(pool->open[at]->fd);
     pool->open[at]->fd = -1;
     drop_window(pool->open[at]);
     pool->open[at] = pool->open[--pool->count];
@@ -129,11 +129,8 @@ int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *
     *f = (struct stream_file){.fd = -1};
     f->path = memory_text(path);
     int error = stream_file_renew(f, pool);
-    if (error < 0) {
-        int saved = errno;
+    if (error < 0)
         stream_file_release(f, pool);
-        errno = saved;
-    }
     return error;
 }
 

@@ -275,12 +275,6 @@ int child_wait(struct child *c)
     return status;
 }
 
-static bool is_request_to_end(int signal_number)
-{
-    return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP ||
-           signal_number == SIGQUIT;
-}
-
 /* Starts a process as for child_aside. Returns its pid; -1: none. */
 static pid_t child_begin(const struct child *c, int (*work)(void *), void *context)
 {
@@ -315,7 +309,8 @@ static bool await(pid_t pid, double seconds, int *status)
     sigset_t all;
     sigfillset(&all);
     while (waitpid(pid, status, WNOHANG) == 0) {
-        is_asked |= is_request_to_end(sigtimedwait(&all, NULL, &tick));
+        int number = sigtimedwait(&all, NULL, &tick);
+        is_asked |= number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
         if (is_asked || monotonic_seconds() > end)
             kill(pid, SIGKILL);
     }

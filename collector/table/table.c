@@ -121,6 +121,13 @@ static const char *source_of(const struct table *t)
     return t->info->rows.of ? t->info->rows.of(t) : t->source;
 }
 
+static uint64_t number_at(const char *member, size_t bytes)
+{
+    uint64_t number = 0;
+    memcpy(&number, member, bytes);
+    return number;
+}
+
 const void *table_item(const struct table *t, uint32_t index)
 {
     const struct table_rows *rows = &t->info->rows;
@@ -134,18 +141,16 @@ void members_begin(struct table *t)
 {
     const char *source = source_of(t);
     if (source)
-        memcpy(&t->count, source + t->info->rows.count, sizeof t->count);
+        t->count = (uint32_t)number_at(source + t->info->rows.count, sizeof t->count);
     t->is_there = t->count || t->format != FORMAT_TEXT;
 }
 
 static bool members_foot(const struct table *t, struct cell *cells)
 {
-    uint64_t total;
-    uint32_t count;
     if (!t->info->rows.total)
         return false;
-    memcpy(&total, source_of(t) + t->info->rows.total, sizeof total);
-    memcpy(&count, source_of(t) + t->info->rows.count, sizeof count);
+    uint64_t total = number_at(source_of(t) + t->info->rows.total, sizeof total);
+    uint64_t count = number_at(source_of(t) + t->info->rows.count, sizeof t->count);
     if (total > count)
         cells[0] = cell_more(total - count);
     return total > count;
@@ -154,7 +159,6 @@ static bool members_foot(const struct table *t, struct cell *cells)
 static struct cell show_member(const struct column *c, const char *member)
 {
     const char *text;
-    uint64_t number = 0;
     if (c->type <= COLUMN_LINES || c->type >= COLUMN_JSON) {
         if (c->bytes == sizeof text)
             memcpy(&text, member, sizeof text);
@@ -162,17 +166,9 @@ static struct cell show_member(const struct column *c, const char *member)
             text = member; /* an array inside the struct */
         return text || c->lacks != LACKS_ZERO ? cell_text(text) : (struct cell){0};
     }
-    memcpy(&number, member, c->bytes);
+    uint64_t number = number_at(member, c->bytes);
     uint64_t none = c->lacks == LACKS_MAX ? UINT64_MAX >> (64 - 8 * c->bytes) : 0;
     return c->lacks && number == none ? (struct cell){0} : cell_number(number);
-}
-
-static struct cell show_share(const char *part, const char *whole)
-{
-    uint64_t a, b;
-    memcpy(&a, part, sizeof a);
-    memcpy(&b, whole, sizeof b);
-    return cell_share(a, b);
 }
 
 static struct cell table_members_show(const struct column *c, const char *item)
@@ -184,7 +180,9 @@ static struct cell table_members_show(const struct column *c, const char *item)
     switch (c->from) {
     case FROM_TABLE: return (struct cell){0};
     case FROM_MEMBER: return show_member(c, item + c->at);
-    case FROM_SHARE: return show_share(item + c->at, item + c->to);
+    case FROM_SHARE:
+        return cell_share(number_at(item + c->at, sizeof(uint64_t)),
+                          number_at(item + c->to, sizeof(uint64_t)));
     case FROM_POINTER:
         return pointer ? show_member(c, (const char *)pointer + c->to) : (struct cell){0};
     case FROM_HOST: return cell_text(p ? p->header.host : NULL);
