@@ -112,11 +112,6 @@ static const void *item_of(const struct number_kind *kind, const void *items, ui
     return (const char *)items + (number - 1) * kind->item_bytes;
 }
 
-static uint32_t key_map_hash_of(const struct number_kind *kind, const void *item)
-{
-    return kind->hash ? kind->hash(item) : text_hash(item, kind->key_bytes);
-}
-
 static bool are_same(const struct number_kind *kind, const void *a, const void *b)
 {
     return kind->same ? kind->same(a, b) : memcmp(a, b, kind->key_bytes) == 0;
@@ -125,7 +120,8 @@ static bool are_same(const struct number_kind *kind, const void *a, const void *
 static uint32_t *key_map_find(const struct number_set *s, const struct number_kind *kind,
                               const void *items, const void *item)
 {
-    uint32_t at = key_map_hash_of(kind, item) & (s->slot_count - 1);
+    uint32_t hash = kind->hash ? kind->hash(item) : text_hash(item, kind->key_bytes);
+    uint32_t at = hash & (s->slot_count - 1);
     while (s->slots[at] && !are_same(kind, item_of(kind, items, s->slots[at]), item))
         at = (at + 1) & (s->slot_count - 1);
     return &s->slots[at];

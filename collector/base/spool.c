@@ -38,14 +38,6 @@ static void save(struct spool *s, uint64_t block, const void *data)
         file_unnamed_failed();
 }
 
-/* A block that was never saved has no items yet. */
-static void spool_load(struct spool *s, struct spool_slot *slot)
-{
-    uint64_t offset = slot->block * block_bytes(s);
-    if (slot->block < s->saved && file_read_at(s->fd, offset, slot->data, block_bytes(s)) < 0)
-        file_unnamed_failed();
-}
-
 static bool spool_is_there(const struct spool_slot *slot, uint64_t block)
 {
     return slot->filled && slot->block == block;
@@ -73,7 +65,10 @@ struct spool_slot *spool_fetch(struct spool *s, uint64_t block)
     if (slot->filled && slot->changed)
         save(s, slot->block, slot->data);
     slot->block = block;
-    spool_load(s, slot);
+    /* A block that was never saved has no items yet. */
+    if (block < s->saved &&
+        file_read_at(s->fd, block * block_bytes(s), slot->data, block_bytes(s)) < 0)
+        file_unnamed_failed();
     slot->filled = true;
     slot->changed = false;
     return slot;

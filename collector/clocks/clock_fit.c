@@ -90,11 +90,6 @@ static double bin_time(const struct fitting *g, uint32_t first, uint32_t end)
     return g->samples[first].at_ns + sum;
 }
 
-static void set_slope(struct clock_fit *f, double slope)
-{
-    f->first_slope = f->last_slope = slope;
-}
-
 /* Adds the Theil-Sen line through the medians of bins to the current line. */
 static void add_robust_line(struct fitting *g)
 {
@@ -110,7 +105,7 @@ static void add_robust_line(struct fitting *g)
                     (medians[i].gap_ns - medians[k].gap_ns) / (medians[i].at_ns - medians[k].at_ns);
     }
     if (count)
-        set_slope(g->fit, g->fit->last_slope + array_median(slopes, count));
+        g->fit->first_slope = g->fit->last_slope += array_median(slopes, count);
     g->fit->knots[0].gap_ns += median_residual(g, 0, g->count);
 }
 

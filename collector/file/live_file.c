@@ -138,11 +138,6 @@ static int open_at(struct live_file *l, const char *path, bool own)
     return error < 0 ? error : 1;
 }
 
-static bool same_process(const struct live_file *l, const struct stream_header *h)
-{
-    return memcmp(l->header.process_id, h->process_id, sizeof h->process_id) == 0;
-}
-
 /* Writes the path for a place. False: the place has none, or it is too long. */
 static bool place_path(enum live_place place, char *path, const char *stream_path,
                        const struct stream_header *h)
@@ -170,7 +165,8 @@ int live_file_open(struct live_file *l, const char *stream_path, const struct st
         if (!place_path(place, l->path, stream_path, h))
             continue;
         int found = open_at(l, l->path, place == LIVE_AS_RECORDED);
-        if (found > 0 && (!h || same_process(l, h))) {
+        if (found > 0 &&
+            (!h || memcmp(l->header.process_id, h->process_id, sizeof h->process_id) == 0)) {
             l->owner = live_owner(&l->header);
             /* Only an ended process's file is moved there, even from another machine. */
             if (place == LIVE_BESIDE && l->owner == LIVE_OWNER_UNKNOWN)

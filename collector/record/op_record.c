@@ -89,28 +89,17 @@ static char *put_sizes(char *out, const struct op_value *value)
     return op_record_put_end(out, separator);
 }
 
-/* Kinds that a list can contain. What was cut off is not known. */
-static bool is_tensor(enum op_value_kind kind)
-{
-    return kind == OP_TENSOR || kind == OP_UNDEFINED || kind == OP_UNREAD || kind == OP_CUT;
-}
+/* Bits of the kinds that a list can contain. What was cut off is not known. */
+#define TENSORS (1u << OP_TENSOR | 1u << OP_UNDEFINED | 1u << OP_UNREAD | 1u << OP_CUT)
+#define KEPT    (1u << OP_INT | 1u << OP_DOUBLE | 1u << OP_BOOL)
+#define NUMBERS (KEPT | 1u << OP_SCALAR | 1u << OP_CUT)
 
-static bool is_kept(enum op_value_kind kind)
-{
-    return kind == OP_INT || kind == OP_DOUBLE || kind == OP_BOOL;
-}
-
-static bool is_number(enum op_value_kind kind)
-{
-    return is_kept(kind) || kind == OP_SCALAR || kind == OP_CUT;
-}
-
-/* Whether all further values of the current list are of that kind; `v` is a copy. */
-static bool is_all(struct op_values v, bool (*is_one)(enum op_value_kind kind))
+/* Whether all further values of the current list are of these kinds; `v` is a copy. */
+static bool is_all(struct op_values v, unsigned kinds)
 {
     struct op_value value;
     while (v.list_left && op_values_next(&v, &value) > 0)
-        if (!is_one(value.kind))
+        if (!(kinds >> value.kind & 1))
             return false;
     return true;
 }
@@ -120,10 +109,10 @@ char *op_put_type(char *out, struct op_values *v, const struct op_value *value)
     const char *type = "";
     if (value->kind == OP_TENSOR)
         type = op_type_text(value->type);
-    else if (is_number(value->kind))
+    else if (NUMBERS >> value->kind & 1)
         type = "Scalar";
     else if (value->kind == OP_LIST)
-        type = is_all(*v, is_number) ? "ScalarList" : is_all(*v, is_tensor) ? "TensorList" : "";
+        type = is_all(*v, NUMBERS) ? "ScalarList" : is_all(*v, TENSORS) ? "TensorList" : "";
     *out++ = '"';
     return stpcpy(stpcpy(out, type ? type : ""), "\"");
 }
@@ -149,11 +138,11 @@ char *op_put_numbers(char *out, struct op_values *v, const struct op_value *valu
     const char *separator = "[";
     struct op_value part;
     *out++ = '"';
-    if (value->kind == OP_LIST && is_all(*v, is_kept)) {
+    if (value->kind == OP_LIST && is_all(*v, KEPT)) {
         for (; v->list_left && op_values_next(v, &part) > 0; separator = ", ")
             out = op_record_put_number(stpcpy(out, separator), &part);
         out = op_record_put_end(out, separator);
-    } else if (is_kept(value->kind)) {
+    } else if (KEPT >> value->kind & 1) {
         out = op_record_put_number(out, value);
     }
     *out++ = '"';
@@ -167,7 +156,7 @@ char *op_put_dims(char *out, struct op_values *v, const struct op_value *value)
     const char *separator = "[";
     if (value->kind != OP_LIST)
         return put_sizes(out, value);
-    bool is_shown = is_all(*v, is_tensor);
+    bool is_shown = is_all(*v, TENSORS);
     while (v->list_left && op_values_next(v, &part) > 0) {
         if (!is_shown || part.kind == OP_CUT)
             continue;

@@ -76,15 +76,6 @@ static enum exit_code parse_schedule(const struct options *o, struct control_com
     return EXIT_OK;
 }
 
-/* The command of a word; CONTROL_WATCH: none. */
-static unsigned command_of(const char *word)
-{
-    unsigned what = 0;
-    while (what < CONTROL_WATCH && strcmp(control_word(what), word) != 0)
-        what++;
-    return what;
-}
-
 /* Fills the command, except its target. *is_ahead: `at` counts from the farthest process. */
 static enum exit_code parse_command(const struct options *o, struct control_command *c,
                                     bool *is_ahead)
@@ -93,7 +84,9 @@ static enum exit_code parse_command(const struct options *o, struct control_comm
     enum exit_code code = EXIT_OK;
     *c = (struct control_command){0};
     *is_ahead = false;
-    unsigned what = o->path_count < 2 ? CONTROL_WATCH : command_of(o->paths[1]);
+    unsigned what = o->path_count < 2 ? CONTROL_WATCH : 0; /* WATCH: none of the words */
+    while (what < CONTROL_WATCH && strcmp(control_word(what), o->paths[1]) != 0)
+        what++;
     if (what == CONTROL_WATCH || o->path_count != 2 + (what == CONTROL_SCHEDULE))
         return usage_error("ctl: name a data folder and one of start, stop, status, dump and "
                            "'schedule STEPS'; try 'gpuprof help ctl'");
