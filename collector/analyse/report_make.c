@@ -37,10 +37,28 @@ bool report_wants_steps(const struct report *r)
     return r->request.steps && r->request.steps->is_wanted;
 }
 
+/* Copies the steps of the report of all. */
+static void copy_marks(struct report *r, const struct steps *from)
+{
+    r->marks->kind = from->kind;
+    r->marks->has_sampled = from->has_sampled;
+    for (uint32_t i = 0; i < from->count; i++) {
+        struct step step = from->list[i];
+        step.process = r->rec->processes[step.process->index];
+        ARRAY_PUSH(r->marks->list, r->marks->count, &step);
+    }
+    memcpy(r->marks->firsts, from->firsts, (r->rec->count + 1u) * sizeof *from->firsts);
+}
+
 static void begin_marks(struct report *r)
 {
     const struct step_request *request = r->request.steps;
     r->program_steps = r->marks;
+    if (r->request.whole) {
+        steps_init(r->marks, &r->walk, NULL, NULL);
+        copy_marks(r, r->request.whole->marks);
+        return;
+    }
     report_hear(r, steps_consumer(r->marks));
     steps_init(r->marks, &r->walk, request ? request->by : NULL, request ? request->pattern : NULL);
 }
@@ -50,6 +68,34 @@ ANALYSIS_FREES(release_marks, steps_release(r->marks))
 const struct analysis marks_analysis = {ANALYSIS_STATE(marks), .uses = USE_PARTS,
                                         .parts = REPORT_IDLE, .begin = begin_marks,
                                         .release = release_marks};
+
+static bool wants_crossings(const struct report *r)
+{
+    return r->request.is_part || r->request.use == USE_PARTS;
+}
+
+static void begin_crossings(struct report *r)
+{
+    crossings_init(&r->crossings);
+    r->walk.crossings = &r->crossings;
+}
+
+static void end_crossings(struct report *r)
+{
+    for (uint32_t i = 0; i < r->rec->count; i++) {
+        const struct losses *l = &r->walk.losses[i];
+        r->crossings.is_unusable |=
+            l->unmatched_ops || l->unmatched_ranges || l->deep_ops || l->deep_ranges;
+    }
+}
+
+ANALYSIS_FREES(release_crossings, crossings_release(&r->crossings))
+
+const struct analysis crossings_analysis = {.uses = USE_PARTS,
+                                            .is_wanted = wants_crossings,
+                                            .begin = begin_crossings,
+                                            .end = end_crossings,
+                                            .release = release_crossings};
 
 static void begin_peaks(struct report *r)
 {
@@ -357,6 +403,11 @@ int report_make(struct report *r, struct recording *rec, const struct report_req
     r->walk.by_process = false;
     if (error < 0)
         return error;
+    for (uint32_t i = 0; request->whole && i < rec->count; i++) {
+        struct losses *l = &r->walk.losses[i];
+        *l = request->whole->rec->processes[i]->losses; /* not all was read this time */
+        l->gpu_unpaired = l->gpu_given_up = l->gpu_missing = l->gpu_pending = l->gpu_untied = 0;
+    }
     r->time.piece_events = request->selection ? request->selection->found.events : 0;
     report_sum_up(r);
     measure_wall(r);

@@ -60,6 +60,7 @@ struct report_request {
     const struct step_request *steps; /* NULL: no steps */
     const struct steps *found;        /* complete steps; NULL: find them */
     struct selection *selection;      /* must outlive the report; NULL: everything */
+    const struct report *whole; /* the report of all, with the same processes; NULL: unknown */
     uint64_t
         only; /* of a selection: tables of rows (bits of enum sums_table), nothing else; 0: any */
 };

@@ -33,7 +33,7 @@
 #include "base/message.h"
 #include "base/span_stream.h"
 
-#define PART_VERSION       31
+#define PART_VERSION       32
 #define PART_BYTES_MAX     (1ull << 30) /* of a part's file */
 #define SHARES_MAX         65536
 #define PART_HISTOGRAM_ROW 2 /* least bytes of a histogram row */

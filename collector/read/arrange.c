@@ -272,6 +272,7 @@ static bool joins(const struct block_index *x, const struct index_entry *a,
 static void arrange_join(struct index_entry *a, const struct index_entry *b)
 {
     a->count += b->count;
+    a->records = (uint32_t)min_of((uint64_t)a->records + b->records, UINT32_MAX);
     a->time = min_of(a->time, b->time);
     a->end = max_of(a->end, b->end);
     a->types = a->types && b->types ? a->types | b->types : 0;
@@ -310,6 +311,7 @@ void block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
                                 .types = block_types(h),
                                 .process = process,
                                 .thread = h->thread,
+                                .records = h->record_count,
                                 .count = 1,
                                 .apart = apart};
     if (!x->run_max)

@@ -20,8 +20,8 @@
 
 /*
  * An index of the blocks and their begins for the merge, built while the headers are walked, then
- * sorted by time. It holds BLOCK_INDEX_ONE entries (48 bytes each) and BLOCK_INDEX_EACH per further
- * process, at most BLOCK_INDEX_MAX (3 MB). Above that, neighbouring entries of a file become one
+ * sorted by time. It holds BLOCK_INDEX_ONE entries (56 bytes each) and BLOCK_INDEX_EACH per further
+ * process, at most BLOCK_INDEX_MAX (4 MB). Above that, neighbouring entries of a file become one
  * for a run of blocks. The reader of a run walks its headers again and holds all its blocks at
  * once, which would take much memory with many processes.
  */
@@ -32,12 +32,13 @@
 #define INDEX_THREADS    UINT32_MAX
 
 struct index_entry {
-    uint64_t offset;     /* as in struct block_place */
-    uint64_t time;       /* least begin: process ns; shared ns once sorted */
-    uint64_t end;        /* largest end, likewise */
-    uint64_t types;      /* union of block_types; 0: a block does not say */
-    uint32_t process;    /* in loading order */
-    uint32_t thread;     /* number in the process; INDEX_THREADS: several threads */
+    uint64_t offset;  /* as in struct block_place */
+    uint64_t time;    /* least begin: process ns; shared ns once sorted */
+    uint64_t end;     /* largest end, likewise */
+    uint64_t types;   /* union of block_types; 0: a block does not say */
+    uint32_t process; /* in loading order */
+    uint32_t thread;  /* number in the process; INDEX_THREADS: several threads */
+    uint32_t records;
     uint32_t next;       /* once sorted: index of the process's next entry, or `count` */
     uint32_t count : 31; /* blocks of the run */
     uint32_t apart : 1;  /* the block before it in the file is left out */

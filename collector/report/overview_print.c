@@ -272,7 +272,9 @@ static void print_findings(struct screen *s, const struct findings *f)
 
 static const char *of_whole(const struct report *r)
 {
-    return r->time.selection ? ", of the whole recording" : "";
+    const struct selection *s = r->time.selection;
+    bool is_partial = s && s->filter.is_near && !r->request.whole;
+    return is_partial ? ", of what was read" : s ? ", of the whole recording" : "";
 }
 
 uint64_t overview_held_back(const struct report *r)

@@ -279,6 +279,37 @@ static int step_part_end(struct combination *c)
 
 static const struct part_section step_part = {step_part_put, step_part_add, step_part_end};
 
+/* ---- spans that cross blocks ---------------------------------------------------------------- */
+
+static const struct part_field crossing_fields[] = {PART(struct crossing, process),
+                                                    PART_SPAN(struct crossing, begin_ns, inner_ns),
+                                                    PART(struct crossing, thread),
+                                                    PART(struct crossing, ended_by),
+                                                    PART(struct crossing, inside),
+                                                    PART(struct crossing, has_work),
+                                                    {0}};
+
+static void crossing_part_put(struct report *r, struct part *p)
+{
+    struct crossings *c = &r->crossings;
+    part_flag(p, &c->is_unusable);
+    for (uint64_t i = 0; !c->is_unusable && i < c->rows.count; i++)
+        part_put_row(p, crossing_fields, spool_at(&c->rows, i, false));
+    part_put_end(p);
+}
+
+static void crossing_part_add(struct combination *c, struct part *p)
+{
+    bool is_unusable = false;
+    part_flag(p, &is_unusable);
+    c->report.crossings.is_unusable |= is_unusable;
+    for (struct crossing row = {0}; part_get_row(p, crossing_fields, &row);
+         row = (struct crossing){0})
+        spool_append(&c->report.crossings.rows, &row);
+}
+
+static const struct part_section crossing_part = {crossing_part_put, crossing_part_add, NULL};
+
 /* ---- a combination --------------------------------------------------------------------------- */
 
 /* Reports a fault of a part, unless the combination is quiet. */
@@ -365,9 +396,11 @@ static const struct part_section process_part = {process_part_put, process_part_
 static const struct part_section whole_part = {put_whole, add_whole, end_whole};
 static const struct part_section more_part = {put_more, add_more, NULL};
 
-static const struct part_section *const sections[] = {
-    &process_part, &device_part, &whole_part, &step_part, &idle_part, &finding_part, &more_part};
-#define SECTIONS (sizeof sections / sizeof sections[0])
+static const struct part_section *const sections[] = {&process_part, &step_part,  &crossing_part,
+                                                      &device_part,  &whole_part, &idle_part,
+                                                      &finding_part, &more_part};
+#define SECTIONS      (sizeof sections / sizeof sections[0])
+#define HEAD_SECTIONS 3
 
 int part_report_put(struct report *r, struct part *p)
 {
@@ -381,10 +414,10 @@ static enum exit_code damaged(const struct combination *c, const struct part *p)
     return WRONG(c, "%s: is damaged: it does not hold what it says", p->path);
 }
 
-static enum exit_code part_report_add_up(struct combination *c)
+static enum exit_code part_report_add_up(struct combination *c, unsigned count)
 {
     int error = 0;
-    for (unsigned s = 0; s < SECTIONS && error == 0; s++) {
+    for (unsigned s = 0; s < count && error == 0; s++) {
         for (uint32_t i = 0; i < c->part_count; i++) {
             sections[s]->add(c, &c->parts[i]);
             if (c->parts[i].has_failed)
@@ -392,20 +425,18 @@ static enum exit_code part_report_add_up(struct combination *c)
         }
         error = sections[s]->end ? sections[s]->end(c) : 0;
     }
-    for (uint32_t i = 0; i < c->part_count && error == 0; i++)
+    for (uint32_t i = 0; i < c->part_count && error == 0 && count == SECTIONS; i++)
         if (c->parts[i].has_failed || c->parts[i].at != c->parts[i].length)
             return damaged(c, &c->parts[i]);
     return say_error("report", error);
 }
 
-enum exit_code combination_make(struct combination *c, uint32_t count, combination_part_fn *read,
-                                void *context, bool quiet, bool groups)
+static enum exit_code combine(struct combination *c, uint32_t count, combination_part_fn *read,
+                              void *context, unsigned section_count)
 {
-    *c = (struct combination){.is_quiet = quiet,
-                              .groups = groups,
-                              .parts = memory_new(count, sizeof *c->parts),
-                              .numbers = memory_new(count, sizeof *c->numbers)};
     enum exit_code code = EXIT_OK;
+    c->parts = memory_new(count, sizeof *c->parts);
+    c->numbers = memory_new(count, sizeof *c->numbers);
     reader_init(&c->rec.reader);
     for (uint32_t i = 0; code == EXIT_OK && i < count; i++) {
         code = read(context, i, &c->parts[i]);
@@ -413,7 +444,21 @@ enum exit_code combination_make(struct combination *c, uint32_t count, combinati
     }
     if (code == EXIT_OK)
         code = check_set(c);
-    return code == EXIT_OK ? part_report_add_up(c) : code;
+    return code == EXIT_OK ? part_report_add_up(c, section_count) : code;
+}
+
+enum exit_code combination_make(struct combination *c, uint32_t count, combination_part_fn *read,
+                                void *context, bool quiet, bool groups)
+{
+    *c = (struct combination){.is_quiet = quiet, .groups = groups};
+    return combine(c, count, read, context, SECTIONS);
+}
+
+enum exit_code combination_make_head(struct combination *c, uint32_t count,
+                                     combination_part_fn *read, void *context)
+{
+    *c = (struct combination){.is_quiet = true};
+    return combine(c, count, read, context, HEAD_SECTIONS);
 }
 
 void combination_release(struct combination *c)

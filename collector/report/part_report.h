@@ -77,6 +77,10 @@ typedef enum exit_code combination_part_fn(void *context, uint32_t index, struct
  */
 enum exit_code combination_make(struct combination *c, uint32_t count, combination_part_fn *read,
                                 void *context, bool quiet, bool groups);
+
+/* Likewise, only the processes, with their losses, the steps, and the spans that cross blocks. */
+enum exit_code combination_make_head(struct combination *c, uint32_t count,
+                                     combination_part_fn *read, void *context);
 void combination_release(struct combination *c);
 
 /* Returns the first option that restricts or regroups a report, so that no combination of parts can
@@ -119,6 +123,11 @@ const char *part_report_missing(unsigned missing, char text[static PART_MISSING_
  */
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
                         const struct report_view *view);
+
+/* Reads what a report of a window takes from the stored report of all. Returns false if there is
+ * none that fits; otherwise the caller releases the combination. */
+bool shared_report_whole(struct combination *c, struct recording *rec,
+                         const struct options *options);
 
 struct report_cache {
     int fd;             /* owned; -1: not open */

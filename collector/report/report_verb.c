@@ -160,6 +160,13 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .selection = options->select.is_given ? selection : NULL,
         .only = only_rows(rec, options, view, steps),
     };
+    struct combination whole;
+    bool is_known = selection->filter.is_near && !request.only && !steps->is_wanted &&
+                    shared_report_whole(&whole, rec, options);
+    if (is_known) {
+        selection_read_near(selection, &whole.report.crossings);
+        request.whole = &whole.report;
+    }
     int error = report_make(&report, rec, &request);
     if (error == 0 && request.only &&
         !report.time.piece_events) { /* there may be other events in it */
@@ -181,6 +188,8 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     if (code == EXIT_OK)
         code = walk_verdict(&report.walk, options->strict);
     report_release(&report);
+    if (is_known)
+        combination_release(&whole);
     return code;
 }
 

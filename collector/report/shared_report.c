@@ -16,6 +16,7 @@
 #include "error.h"
 #include "memory/memory_report.h"
 #include "output/new_file.h"
+#include "resolve/selection.h"
 
 #define NAME            ".gpuprof-report"
 #define WORKERS_UNASKED 16u
@@ -392,4 +393,32 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
     /* What is stored must serve every later question. */
     key = view->tables ? 0 : key;
     return may_be && (rec->workers >= 2 || key) && make_shared(c, rec, options, view, key);
+}
+
+static bool is_same_process(const struct process *a, const struct process *b)
+{
+    return memcmp(a->header.process_id, b->header.process_id, sizeof a->header.process_id) == 0;
+}
+
+bool shared_report_whole(struct combination *c, struct recording *rec,
+                         const struct options *options)
+{
+    struct report_cache k;
+    uint64_t key = kept_key(rec, options);
+    if (!key || !recording_may_have(rec, SELECTION_SPAN_TYPES))
+        return false;
+    bool is_read = report_cache_read(&k, options->paths[0], key);
+    if (is_read) {
+        bool fits = combination_make_head(c, k.count, report_cache_part, &k) == EXIT_OK &&
+                    !c->report.crossings.is_unusable && c->rec.count == rec->count;
+        for (uint32_t i = 0; fits && i < rec->count; i++)
+            fits = is_same_process(c->rec.processes[i], rec->processes[i]);
+        for (uint32_t i = 0; fits && i < c->part_count; i++)
+            fits = !c->parts[i].has_more;
+        if (!fits)
+            combination_release(c);
+        is_read = fits;
+    }
+    report_cache_release(&k);
+    return is_read;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file_at.h"
 #include "base/memory.h"
 #include "base/message.h"
@@ -279,8 +280,9 @@ static void find_ends(struct surveying *s)
     for (uint32_t i = 0; i < index->count; i++) {
         const struct index_entry *e = &index->entries[i];
         uint64_t *last_ns = &s->last_ns[s->walk->rec->loaded[e->process]->index];
-        if (e->types && !(e->types & ~ends) && e->end > *last_ns)
-            *last_ns = e->end;
+        if (e->types & ends &
+            ~BLOCK_STATEFUL) /* with other records, one is at or after its begin */
+            *last_ns = max_of(*last_ns, e->types & ~ends ? e->time : e->end);
     }
 }
 

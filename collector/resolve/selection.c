@@ -556,6 +556,8 @@ void selection_release(struct selection *s)
     if (s->walk == &s->own)
         walk_release(&s->own);
     free(s->beside);
+    free(s->core);
+    free(s->near);
     key_map_release(&s->names);
     key_map_release(&s->begun);
     *s = (struct selection){0};

@@ -23,6 +23,7 @@
 #include <regex.h>
 
 #include "base/select_request.h"
+#include "record/gpu_record.h"
 #include "resolve/steps.h"
 
 #define SELECTION_SPANS_MAX (1u << 22)
@@ -75,8 +76,11 @@ struct selection {
     struct walk_filter filter;
     struct walk_filter of_steps; /* selection_steps_filter */
     enum selection_calls reads;
-    bool keeps_work;    /* all blocks of GPU work are read */
-    uint8_t *beside;    /* owned, by index entry: enum selection_beside; NULL: not known */
+    bool keeps_work;          /* all blocks of GPU work are read */
+    uint8_t *beside;          /* owned, by index entry: enum selection_beside; NULL: not known */
+    uint8_t *core;            /* owned: see struct walk_filter */
+    struct near_record *near; /* owned */
+    uint32_t near_count;
     uint64_t length_ns; /* length of the recording, from its first event on */
     struct selection_found found;
     struct key_map begun; /* devices and threads that `found` has counted */
@@ -116,10 +120,41 @@ static inline void selection_keep_work(struct selection *s)
     s->keeps_work = !s->filter.is_near && (s->filter.is_of_time || s->walk->rec->count > 1);
 }
 
-/* Finds the blocks beside the selection. A queue of launches is short, so the last ones of a thread
- * hold the calls that made its first work. (selection_blocks.c, like the next.) */
-#define SELECTION_BLOCKS_BEFORE 8
+/* Finds the blocks beside the selection. A stream's queue has room for some 1,000 launches, so the
+ * last records of a thread have the calls that made its first work. (selection_blocks.c, like the
+ * next.) */
+#define SELECTION_RECORDS_BEFORE 32768
 void selection_find_beside(struct selection *s);
+
+/*
+ * For a selection that is_near, given the spans of the whole recording: reads blocks that are not
+ * near the window only for the records that begin or end its spans, and for rare ones. Memory: 80
+ * bytes for each such record. (selection_near.c, like the next.)
+ */
+void selection_read_near(struct selection *s, struct crossings *c);
+
+/* Whether the block may have a record that begins or ends a span of the window. */
+bool selection_has_near(const struct selection *s, const struct process *p,
+                        const struct block_span *b);
+
+/* Records of one moment, which matter near it. */
+#define SELECTION_NEAR_TYPES                                                                       \
+    (CALL_TYPES | BLOCK_STATEFUL | WORK_TYPES | block_type_bit(RECORD_CONTENT) |                   \
+     block_type_bit(RECORD_SILENCE))
+
+/* Records of spans, and of moments that matter near them if the steps are known. */
+#define SELECTION_SPAN_TYPES                                                                       \
+    (block_type_bit(RECORD_PUSH) | block_type_bit(RECORD_POP) |                                    \
+     block_type_bit(RECORD_RANGE_START) | block_type_bit(RECORD_RANGE_END) |                       \
+     block_type_bit(RECORD_MARK) | block_type_bit(RECORD_STEP) | block_type_bit(RECORD_OP_BEGIN) | \
+     block_type_bit(RECORD_OP_END) | block_type_bit(RECORD_LIBRARY_BEGIN) |                        \
+     block_type_bit(RECORD_LIBRARY_END))
+
+/* Clock noise can place work this long before its call. */
+static inline uint64_t selection_later(uint64_t ns)
+{
+    return ns < UINT64_MAX - AHEAD_NS ? ns + AHEAD_NS : UINT64_MAX;
+}
 
 /* The last calls of a process that did not exit normally show why it hung. */
 bool selection_reads_all_of(const struct process *p);

@@ -9,23 +9,7 @@
 /* Context of calls, which a table of rows (rows.h) does not need. It needs a link (rare), which may
  * be in a later block than its call. */
 #define AROUND_TYPES                                                                               \
-    (block_type_bit(RECORD_PUSH) | block_type_bit(RECORD_POP) |                                    \
-     block_type_bit(RECORD_RANGE_START) | block_type_bit(RECORD_RANGE_END) |                       \
-     block_type_bit(RECORD_MARK) | block_type_bit(RECORD_STEP) | block_type_bit(RECORD_OP_BEGIN) | \
-     block_type_bit(RECORD_OP_END) | block_type_bit(RECORD_LIBRARY_BEGIN) |                        \
-     block_type_bit(RECORD_LIBRARY_END) | block_type_bit(RECORD_MEMORY) |                          \
-     block_type_bit(RECORD_TENSOR))
-
-/* Records of one moment, which matter near it. */
-#define NEAR_TYPES                                                                                 \
-    (CALL_TYPES | BLOCK_STATEFUL | WORK_TYPES | block_type_bit(RECORD_CONTENT) |                   \
-     block_type_bit(RECORD_SILENCE))
-
-/* Clock noise can place work this long before its call. */
-static uint64_t selection_blocks_later(uint64_t ns)
-{
-    return ns < UINT64_MAX - AHEAD_NS ? ns + AHEAD_NS : UINT64_MAX;
-}
+    (SELECTION_SPAN_TYPES | block_type_bit(RECORD_MEMORY) | block_type_bit(RECORD_TENSOR))
 
 /* Whether the block has nothing in these steps or ranges. With `matters`, earlier blocks are needed
  * in any case. Their work may come much later. */
@@ -34,9 +18,8 @@ static bool is_beside(const struct time_spans *spans, const struct block_span *b
 {
     if (!spans->count)
         return !matters;
-    return (!matters && selection_blocks_later(b->end_ns) < spans->list[0].begin_ns) ||
-           (!has_work &&
-            b->begin_ns >= selection_blocks_later(spans->list[spans->count - 1].end_ns));
+    return (!matters && selection_later(b->end_ns) < spans->list[0].begin_ns) ||
+           (!has_work && b->begin_ns >= selection_later(spans->list[spans->count - 1].end_ns));
 }
 
 bool selection_reads_all_of(const struct process *p)
@@ -47,7 +30,9 @@ bool selection_reads_all_of(const struct process *p)
 /* Other records are read at any time: few blocks have them, and they explain others. */
 static bool is_passed(const struct selection *s, uint64_t types)
 {
-    uint64_t passed = NEAR_TYPES | (s->reads == CALLS_OF_ROWS ? AROUND_TYPES : 0);
+    uint64_t passed = SELECTION_NEAR_TYPES | (s->core                     ? SELECTION_SPAN_TYPES
+                                              : s->reads == CALLS_OF_ROWS ? AROUND_TYPES
+                                                                          : 0);
     return types && !(types & ~passed);
 }
 
@@ -62,25 +47,28 @@ bool selection_wants(void *context, const struct process *p, const struct block_
         (has_work && s->keeps_work) || beside & BESIDE_CALLS ||
         (beside && s->reads == CALLS_OF_ALL))
         return true;
+    if (s->core)
+        return s->core[b->entry] || selection_has_near(s, p, b);
     bool matters = is_stateful && s->reads == CALLS_UP_TO;
-    bool is_wanted = b->begin_ns < (has_calls ? selection_blocks_later(s->to_ns) : s->to_ns) &&
+    bool is_wanted = b->begin_ns < (has_calls ? selection_later(s->to_ns) : s->to_ns) &&
                      (matters || b->end_ns >= s->from_ns);
     for (unsigned i = 0; is_wanted && i < SELECTION_SPANS; i++)
         is_wanted = !s->spans[i] || !is_beside(&s->spans[i][p->index], b, has_work, matters);
     return is_wanted;
 }
 
-/* Of a thread, or of a process in entries of several threads: how many entries before the selection
- * were found, and the index + 1 of the first one after it. */
+/* Of a thread, or of a process in entries of several threads: how many records were found in
+ * entries with calls, and how many entries with work, before the selection; and the index + 1 of
+ * the first one after it. */
 struct neighbours {
-    uint32_t calls, work, next;
+    uint64_t calls, work;
+    uint32_t next;
 };
 
-/* Counts one more, if there is room. */
-static bool is_one_of(uint32_t *count, uint32_t most)
+static bool is_one_of(uint64_t *count, uint64_t added, uint64_t most)
 {
     bool is_it = *count < most;
-    *count += is_it;
+    *count += is_it ? added : 0;
     return is_it;
 }
 
@@ -101,8 +89,9 @@ static uint8_t find_beside(const struct selection *s, struct neighbours *all, ui
         n->next = at + 1;
     if (entry->time >= bounds.begin_ns)
         return 0;
-    has_calls = has_calls && is_one_of(&n->calls, threads * SELECTION_BLOCKS_BEFORE);
-    has_work = has_work && is_one_of(&n->work, threads);
+    has_calls = has_calls &&
+                is_one_of(&n->calls, entry->records, (uint64_t)threads * SELECTION_RECORDS_BEFORE);
+    has_work = has_work && is_one_of(&n->work, 1, threads);
     return has_calls ? BESIDE_CALLS : has_work ? BESIDE_IDLE : 0;
 }
 

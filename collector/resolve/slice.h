@@ -3,6 +3,7 @@
 #ifndef GPUPROF_COLLECTOR_SLICE_H
 #define GPUPROF_COLLECTOR_SLICE_H
 
+#include "resolve/crossings.h"
 #include "resolve/device_sources.h"
 #include "resolve/op_names.h"
 #include "resolve/survey.h"
@@ -53,6 +54,11 @@ struct walk_filter {
     bool is_near;    /* likewise; plain calls and work far from that span are not read */
     uint64_t from_ns;
     uint64_t to_ns;
+    const uint8_t *core; /* view, by index entry: all records count; NULL: everywhere */
+    /* Of other entries: whether the record counts. */
+    bool (*keeps)(void *context, const struct event *e);
+    /* Completes a span that ended: records inside it were left out. */
+    void (*restore)(void *context, const struct event *e, struct host_span *span);
     bool leaves_calls; /* calls of work outside the span are not read */
     bool has_work;     /* GPU work may be selected */
     bool asks_calls;   /* `has` looks at the call of work */
@@ -128,6 +134,7 @@ struct walk {
     bool knows_names;                 /* as is_surveyed, for names alone */
     bool by_process;                  /* one process after another, unless ns_max is set */
     const struct walk_filter *filter; /* a view; NULL: everything is shown */
+    struct crossings *crossings;      /* a view: collects them; NULL: not needed */
     const char *symbols; /* a view: the folder in which consumers look up names (symbols.h) */
     uint64_t ns_max;     /* maximum duration of a walk; 0: no maximum */
     bool is_cut;         /* a walk reached it */

@@ -48,6 +48,7 @@ struct host_span {
     uint32_t stack;        /* number of a STACK record; 0: none; outermost operators have one */
     uint32_t row;          /* for its user */
     uint32_t mark;         /* for steps.h */
+    uint32_t entry;        /* index entry of the record that began it */
     uint8_t type;          /* enum span_type */
     bool nested;           /* push and pop */
     bool used;             /* for its user */

@@ -289,7 +289,8 @@ static inline int advance_root(struct timeline *t)
 static void add_closed(struct timeline *t, struct process *p, uint64_t offset, uint64_t time)
 {
     struct open_block *b = memory_new(1, sizeof *b);
-    b->event = (struct event){.record = &b->record, .process = p, .begin_ns = time};
+    b->event =
+        (struct event){.record = &b->record, .process = p, .begin_ns = time, .entry = t->entry};
     b->order = 2ull * p->index;
     b->place.offset = offset;
     timeline_push(t, b);

@@ -25,6 +25,7 @@ struct event {
     struct process *process;
     struct thread *thread;
     const struct function *function; /* of a CALL or a library call; never NULL there */
+    uint32_t entry;                  /* index entry of its block */
 };
 
 #define OPEN_BYTES_MAX (256ull << 20)

@@ -244,6 +244,18 @@ static bool is_shown(const struct host_span *span)
     return span->type != SPAN_RANGE || !span->is_duplicate;
 }
 
+/* Notes where a span begins; or, of one that ended, that it crosses entries of the index. */
+static void take_entry(const struct pass *p, struct slice *s, enum span_change change)
+{
+    const struct walk_filter *f = p->filter;
+    if (change == SPAN_OPENED)
+        s->span->entry = s->event.entry;
+    else if (change == SPAN_CLOSED && f && f->core && s->span->entry != s->event.entry)
+        f->restore(f->context, &s->event, s->span);
+    else if (p->walk->crossings)
+        crossings_take(p->walk->crossings, s->span, change, &s->event);
+}
+
 /* A record may end several spans that were lost before its own: each is a slice. */
 static int take_span(const struct pass *p, struct slice *s)
 {
@@ -251,6 +263,8 @@ static int take_span(const struct pass *p, struct slice *s)
     const struct kernel_handles *names = &w->names[s->event.process->index].ops;
     for (;;) {
         enum span_change change = spans_take(&w->spans, &s->event, names, &s->span);
+        if (change)
+            take_entry(p, s, change);
         if (p->ties && (change == SPAN_CLOSED || change == SPAN_LOST))
             survey_take_end(&w->survey, s->span);
         s->change = change && is_shown(s->span) ? change : SPAN_SAME;
@@ -402,12 +416,15 @@ int pass_walk(struct pass *p)
     struct walk *w = p->walk;
     struct slice s = {.walk = w};
     struct look_ahead ahead = {.timeline = p->timeline, .more = 1, .room = AHEAD_EVENTS};
+    const uint8_t *core = p->filter ? p->filter->core : NULL;
     int more, done = 0;
     for (uint32_t i = 1; i < p->processes && i < AHEAD_PROCESSES; i *= 2)
         ahead.room *= 2;
     p->ahead = &ahead;
     while (!done && (more = look_ahead_next(&ahead, &s.event)) > 0) {
         uint8_t type = s.event.record->type;
+        if (core && !core[s.event.entry] && !p->filter->keeps(p->filter->context, &s.event))
+            continue;
         if (event_is_visible(type))
             see(w, &s.event);
         done = type == RECORD_CALL    ? pass_call(p, &s)
@@ -430,6 +447,7 @@ int pass_report_left(const struct pass *p)
             while (error == 0 && (s.span = spans_drain(&w->spans, i, type, w->last_ns))) {
                 s.event.process = s.span->process;
                 s.event.thread = s.span->thread;
+                take_entry(p, &s, SPAN_LEFT);
                 error = is_shown(s.span) ? pass_report(p, &s) : 0;
             }
     return error;

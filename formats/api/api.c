@@ -115,12 +115,11 @@ enum api_domain api_domain_of(const char *symbol)
 
 bool api_calls_are_plain(const struct block_encoder *e)
 {
-    const unsigned plain = 1u << API_LAUNCH | 1u << API_COPY | 1u << API_SYNC;
     bool are_plain = !(e->any_word0 >> 8 & RECORD_CAPTURED);
     for (uint32_t i = 0; i < e->shape_count && are_plain; i++) {
         uint32_t type = e->shape_keys[i] >> 24, code = e->shape_keys[i] & UINT16_MAX;
         are_plain = type != RECORD_CALL ||
-                    (code < API_FUNCTION_COUNT && plain >> api_functions[code].class & 1);
+                    (code < API_FUNCTION_COUNT && api_class_is_plain(api_functions[code].class));
     }
     return are_plain;
 }

@@ -186,6 +186,12 @@ const char *api_class_name(unsigned class);   /* "launch", "alloc", ... */
 /* Returns the library of a symbol by its prefix; API_DOMAIN_COUNT: none. */
 enum api_domain api_domain_of(const char *symbol);
 
+/* Returns whether calls of that class launch, copy, fill or wait. */
+static inline bool api_class_is_plain(unsigned class)
+{
+    return class == API_LAUNCH || class == API_COPY || class == API_SYNC;
+}
+
 /* Returns whether the calls in the encoder, made by this version, allow BLOCK_PLAIN_CALLS. */
 bool api_calls_are_plain(const struct block_encoder *e);
 

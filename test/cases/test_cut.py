@@ -477,7 +477,8 @@ def test_a_piece_says_what_it_is_of(make_gpu, run_verb):
     assert "  start-up takes a large part of the recording (share of all the time)\n" in screens[""]
     for piece, text in screens.items():
         assert ("memory grows" in text) == (piece == "")
-        assert ("of the whole recording" in text) == (piece != "")
+        assert ("of what was read" in text) == ("--from" in piece)
+        assert ("of the whole recording" in text) == (piece != "" and "--from" not in piece)
     whole, cut = (json.loads(run_verb("report", "--format=json", *piece, folder).stdout)["overview"]
                   for piece in ([], ["--step=3", "--name=gemm|Launch"]))
     assert whole["piece"] is None and whole["gpu_time"]["other_ns"] == 0
@@ -718,7 +719,7 @@ def test_workers_say_once_that_traces_are_large(make_gpu, run_collector, tmp_pat
 BATCHES, BATCH_NS, EACH = 8, 4_000_000_000, 40
 
 
-def batches(tmp_path, left=(), count=BATCHES):
+def batches(tmp_path, left=(), count=BATCHES, each=EACH):
     """Batches of launches, each with blocks of its own for calls, kernels, and steps; and ranges
     that are left open."""
     r = Recording()
@@ -730,10 +731,10 @@ def batches(tmp_path, left=(), count=BATCHES):
         begin = (batch + 1) * BATCH_NS
         r.add(OTHER, TYPES["step"], [batch], begin=begin)
         r.add(OTHER, TYPES["push"], [0] * 6, f"batch {batch}", begin=begin)
-        r.add(OTHER, TYPES["pop"], [0], begin=begin + 30 * 1000 * EACH)
+        r.add(OTHER, TYPES["pop"], [0], begin=begin + 30 * 1000 * each)
         r.now, calls = begin, []
         r.call("cudaMalloc", [0x7f0000000000 + (batch << 20), 1 << 20, 0])  # for good
-        for _ in range(EACH):
+        for _ in range(each):
             r.now += 20000
             calls.append(r.call("cudaLaunchKernel", [0]))
         for i, call in enumerate(calls):
@@ -820,7 +821,7 @@ RANGES = sum(1 << TYPES[name] for name in ("push", "pop", "step"))
 def test_calls_long_before_a_piece_are_not_read(tmp_path, run_collector, tables, types):
     """The last ones are, which made its work; what is around them only where ranges are asked
     for."""
-    folder, damaged = batches(tmp_path, count=16), []
+    folder, damaged = batches(tmp_path, count=16, each=4000), []  # 32,768 are read
     question = ["report", f"--table={tables}", "--from=52.000025s", "--to=56.5s", "--format=csv"]
 
     def damage(block, _, frame):

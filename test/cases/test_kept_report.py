@@ -3,6 +3,7 @@
 recordings do, and is not used when anything is wrong with it. The truth is --no-index."""
 
 import contextlib
+import json
 import os
 import random
 import resource
@@ -12,7 +13,9 @@ import time
 
 import conftest
 import pytest
+import stream_reader
 import toolchain
+from made_ops import DEVICE, LABEL, MAIN, OTHER, TYPES, Recording
 
 TABLES = ["functions", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "gpu_time_util",
           "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum",
@@ -378,3 +381,93 @@ def test_at_once(make_gpu, ask, keeper):
     assert all(writer.returncode == 0 for writer in writers)
     assert ask(TABLE, folder) == truth
     assert all(path.suffix == ".gpuprof" or path in files(folder) for path in folder.iterdir())
+
+
+# ---- windows ------------------------------------------------------------------------------------
+
+WINDOW = ["--format=json"], ["--full", "--by=range"], ["--table=idle,ranks,arrivals"], [
+    "--by=stack", "--format=json"]
+
+
+def same_windows(ask, folder, windows):
+    """A report of a window is the same without what is kept, which tells what it need not read."""
+    for begin, end in windows:
+        for question in WINDOW:
+            question = [*question, f"--from={begin}", f"--to={end}", "-j1", folder]
+            whole, near = (ask(*more, *question) for more in (["--no-index"], []))
+            whole, near = (tuple(str(text).replace("of what was read", "of the whole recording")
+                                 for text in answer) for answer in (whole, near))
+            assert whole == near, question
+
+
+def length(ask, folder):
+    """From the first event on, in ns."""
+    told = json.loads(ask("-j1", "--format=json", folder)[1])["overview"]
+    return told["wall_ns"] - told["start_up_ns"]
+
+
+def nested(parts, each=1000):
+    """A range, a label and an operator around all, others around each part, and an operator in one
+    around each launch; in each part one that another thread ends."""
+    r = Recording()
+    with r.range("training"), r.op("epoch", scope=LABEL), r.op("aten::all"):
+        for part in range(parts):
+            launched = []
+            with r.range(f"part {part}"), r.op("part", scope=LABEL):
+                with r.op("moved"):
+                    pass
+                *_, moved = r.lines.pop().split(" ", 4)  # its end, which comes elsewhere
+                for _ in range(each):
+                    with r.op("aten::linear"), r.op("aten::mm"):
+                        launched.append((r.now, r.call("cudaLaunchKernel", [0])))
+                r.lines.append(f"{OTHER} {TYPES['op_end']} 0 0 {r.now + 100} " +
+                               moved.split(" ", 1)[1])
+            number = r.number(r.kernels, "kernel_name", DEVICE, "kernel")
+            for at, call in launched:
+                r.add(DEVICE, TYPES["kernel"], [0, 1, 7, number, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+                      begin=at + 5000, ns=700, call=call)
+    return r
+
+
+def damage_blocks(path, first, last):
+    """Their frames, of those blocks that begin in that part of the time; nobody sees it from
+    outside. How many."""
+    status, data = path.stat(), bytearray(path.read_bytes())
+    blocks = stream_reader.read_blocks(bytes(data), stream_reader.read_header(bytes(data)).bytes)[0]
+    begins = [b.begin for b in blocks if b.thread == DEVICE]
+    found = [b for b in blocks if first < (b.begin - begins[0]) / (max(begins) - begins[0]) < last]
+    for block in found:
+        data[block.stored_at + block.stored_bytes // 2] ^= 255
+    with open(path, "r+b") as file:
+        file.write(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return len(found)
+
+
+def test_windows_of_nested_spans(ask, tmp_path):
+    """They begin and end far from the window. What is far and has none of them is not read."""
+    folder = nested(20).write(conftest.built(conftest.BUILD / "make_raw"), tmp_path / "data")
+    whole = length(ask, folder)
+    assert files(folder)
+    dice = random.Random(7)
+    windows = [(f"{begin}ns", f"{begin + whole // size}ns") for size in (100_000, 1000, 100, 20)
+               for begin in [int(whole * dice.uniform(0.7, 0.9))]]
+    same_windows(ask, folder, windows)
+    near = [ask("--format=json", f"--from={begin}", f"--to={end}", folder)
+            for begin, end in windows]
+    assert damage_blocks(folder / "0.gpuprof", 0.05, 0.2) > 5
+    assert near == [ask("--format=json", f"--from={begin}", f"--to={end}", folder)
+                    for begin, end in windows]
+    assert ask("--no-index", folder)[0] == 3  # damaged
+
+
+@pytest.mark.parametrize("scenario", ["train", "late", "unmatched"])
+def test_windows(make_gpu, make_ops, ask, scenario):
+    """Of ranks that meet, with graphs, copies, ranges that cross; of ends without a begin, for
+    which a report of a window reads everything."""
+    folder = make_ops(2, 4000, 3) if scenario == "unmatched" else make_gpu(scenario, 2, 400)
+    whole = length(ask, folder)
+    dice = random.Random(scenario)
+    same_windows(ask, folder, [(f"{begin}ns", f"{begin + whole // size}ns")
+                               for size in (1000, 100, 10)
+                               for begin in [int(whole * dice.uniform(0, 0.9))]])
