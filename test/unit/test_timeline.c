@@ -251,14 +251,26 @@ static void test_joined(void **state)
     (void)state;
     struct block_index x = {.entries_max = 4};
     for (uint64_t i = 0; i < 16; i++) {
-        struct block_header h = {
-            .min_ns = 100 - i, .max_ns = 200 - i, .types = i == 15 ? 0 : UINT64_C(1) << i};
+        struct block_header h = {.min_ns = 100 - i,
+                                 .max_ns = 200 - i,
+                                 .types = i == 15 ? 0 : UINT64_C(2) << i,
+                                 .flags = BLOCK_PLAIN_CALLS,
+                                 .record_count = 10};
         block_index_add(&x, 0, i, &h, false);
     }
     assert_true(x.count < 16 && x.entries[0].count > 1);
-    assert_true(x.entries[0].types == (UINT64_C(1) << x.entries[0].count) - 1);
+    assert_true(x.entries[0].types == (UINT64_C(2) << x.entries[0].count) - 2);
+    assert_true(x.entries[0].records == 10 * x.entries[0].count);
     assert_true(x.entries[0].time == UINT64_C(101) - x.entries[0].count && x.entries[0].end == 200);
     assert_true(x.entries[x.count - 1].types == 0);
+    block_index_release(&x);
+    x = (struct block_index){.entries_max = 1};
+    for (unsigned plain = 2; plain-- > 0;) {
+        struct block_header h = {.types = block_type_bit(RECORD_CALL),
+                                 .flags = plain ? BLOCK_PLAIN_CALLS : 0};
+        block_index_add(&x, 0, plain, &h, false);
+        assert_true(!(x.entries[0].types & BLOCK_STATEFUL) == plain);
+    }
     block_index_release(&x);
 }
 
