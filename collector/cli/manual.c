@@ -199,6 +199,12 @@ static void roff_sections(void)
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
+static enum exit_code roff_end(void)
+{
+    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
+    return standard_output_end();
+}
+
 static enum exit_code manual_of_header(void)
 {
     printf(".TH GPUPROF.H 3 \"\" \"gpuprof %s\" \"Library Functions\"\n", GPUPROF_RELEASE);
@@ -224,8 +230,7 @@ static enum exit_code manual_of_header(void)
     roff_text("gpuprof.pc tells pkg-config the header's folder.");
     printf(".SH \"EXIT STATUS\"\n");
     roff_text("No function ends the program.");
-    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
-    return standard_output_end();
+    return roff_end();
 }
 
 /* Begins the page of a verb or a topic. */
@@ -234,12 +239,6 @@ static void roff_head(const char *name, const char *section, const char *about)
     printf(".TH GPUPROF\\-%s %s \"gpuprof %s\"\n.SH NAME\ngpuprof\\-%s \\- ", name, section,
            GPUPROF_RELEASE, name);
     roff_text(about);
-}
-
-static enum exit_code roff_end(void)
-{
-    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
-    return standard_output_end();
 }
 
 static enum exit_code manual_of_verb(const struct verb *verb)

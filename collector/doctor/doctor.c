@@ -110,7 +110,7 @@ static void print_text(const struct doctor *d)
         const struct check_result *f = &d->results[i];
         char *text = json_line(f->text); /* paths and variables can contain anything */
         counts[f->state]++;
-        printf("%-8s %-10s %s\n", state_names[f->state], d->checks[i]->id, text ? text : f->text);
+        printf("%-8s %-10s %s\n", state_names[f->state], d->checks[i]->id, text);
         if (f->advice[0])
             printf("%-19s do: %s\n", "", f->advice);
         free(text);

@@ -25,6 +25,7 @@ struct segment {
 
 struct taker {
     const struct live_file *live;
+    const char *path; /* of the stream file */
     uint64_t stream_bytes, dumps, dumped, dumped_ns;
     struct segment segments[FLIGHT_SEGMENTS]; /* in time order, without a gap */
     unsigned count;
@@ -177,37 +178,33 @@ static int report_taken(struct live_file *l)
     return error;
 }
 
-int flight_copy(const struct live_file *l, const char *stream_path, int fd)
+/* Writes the stream file with the dump to `fd`. Returns as flight_take does. */
+static int write_taken(void *context, int fd)
 {
-    struct taker t = {.live = l, .fd = fd};
-    int error = read_page(&t);
+    struct taker *t = context;
+    t->fd = fd;
+    int error = read_page(t);
     if (error <= 0)
         return error;
-    int stream = open(stream_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int stream = open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (stream < 0)
         return GPUPROF_IO;
-    error = copy(&t, stream, 0, t.stream_bytes);
+    error = copy(t, stream, 0, t->stream_bytes);
     if (error == 0)
-        error = put_dump(&t);
+        error = put_dump(t);
     close(stream);
     return error < 0 ? error : 1;
 }
 
-struct replacement {
-    const struct live_file *live;
-    const char *path;
-};
-
-static int replace(void *context, int fd)
+int flight_copy(const struct live_file *l, const char *stream_path, int fd)
 {
-    const struct replacement *its = context;
-    return flight_copy(its->live, its->path, fd);
+    return write_taken(&(struct taker){.live = l, .path = stream_path}, fd);
 }
 
 int flight_take(struct live_file *l, const char *stream_path)
 {
-    struct replacement its = {l, stream_path};
-    int error = l->flight ? new_file_replace(stream_path, NULL, replace, &its) : 0;
+    struct taker t = {.live = l, .path = stream_path};
+    int error = l->flight ? new_file_replace(stream_path, NULL, write_taken, &t) : 0;
     int reported = error > 0 ? report_taken(l) : 0;
     return reported < 0 ? reported : error;
 }

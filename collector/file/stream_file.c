@@ -154,8 +154,9 @@ int stream_file_resize(struct stream_file *f, struct file_pool *pool)
     return 0;
 }
 
-ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t offset,
-                         uint8_t *data, size_t count)
+/* Reads up to `count` bytes, fewer only at the file's end. Returns their number or GPUPROF_IO. */
+static ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t offset,
+                                uint8_t *data, size_t count)
 {
     int error = pool_use(f, pool);
     if (error < 0)
@@ -167,8 +168,12 @@ ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t
     return file_read_at(f->fd, offset, data, count);
 }
 
-ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t offset,
-                         size_t count, size_t ahead, const uint8_t **data)
+/* Makes `count` bytes at `offset` visible at *data until the next read of a file: at most
+ * STREAM_WINDOW_BYTES, fewer only at the file's end. If it must read, it reads `ahead` bytes, and
+ * more with each sequential read, so that small blocks need few reads. Returns the visible bytes
+ * or GPUPROF_IO. */
+static ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t offset,
+                                size_t count, size_t ahead, const uint8_t **data)
 {
     int error = pool_use(f, pool);
     if (error < 0)

@@ -59,19 +59,6 @@ int stream_file_header(struct stream_file *f, struct file_pool *pool, struct str
 /* Reads the header of a file that is not open. Returns 0, or an error as above. */
 int stream_header_of(const char *path, struct stream_header *h);
 
-/* Reads up to `count` bytes, fewer only at the file's end. Returns their number or GPUPROF_IO. */
-ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t offset,
-                         uint8_t *data, size_t count);
-
-/*
- * Makes `count` bytes at `offset` visible at *data until the next read of a file: at most
- * STREAM_WINDOW_BYTES, fewer only at the file's end. If it must read, it reads `ahead` bytes, and
- * more with each sequential read, so that small blocks need few reads. Returns the visible bytes
- * or GPUPROF_IO.
- */
-ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t offset,
-                         size_t count, size_t ahead, const uint8_t **data);
-
 /* Reads the block at `offset`. Sets *stored to its payload, which is in `data`
  * (BLOCK_STORED_BYTES_MAX) or visible until the next read of a file. Returns its header's bytes,
  * which precede the payload in the file, GPUPROF_DAMAGED or GPUPROF_IO. */

@@ -269,16 +269,6 @@ static int open_file(struct output *o, const char *path)
     return error;
 }
 
-/* Removes a file that was not put in place. */
-static int output_close_file(struct output *o)
-{
-    if (o->file.fd >= 0)
-        new_file_drop(&o->file);
-    else if (o->fd >= 0 && o->fd != STDOUT_FILENO && !o->member)
-        return close(o->fd);
-    return 0;
-}
-
 /* A stream write function, which returns 0 for an error. */
 static ssize_t take_printed(void *context, const char *data, size_t length)
 {
@@ -390,8 +380,13 @@ int output_finish(struct output *o, int keep)
     o->error = o->error ?: late;
     late = o->zstream ? zstream_end(o->zstream, o->sums) : 0;
     o->error = o->error ?: late;
-    bool is_whole = o->file.fd >= 0 && keep && !o->error;
-    int failed = is_whole ? new_file_place(&o->file, false) : output_close_file(o);
+    int failed = 0;
+    if (o->file.fd >= 0 && keep && !o->error)
+        failed = new_file_place(&o->file, false);
+    else if (o->file.fd >= 0)
+        new_file_drop(&o->file);
+    else if (o->fd >= 0 && o->fd != STDOUT_FILENO && !o->member)
+        failed = close(o->fd);
     if (failed < 0 && !o->error)
         o->error = errno;
     int error = o->error;

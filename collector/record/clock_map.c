@@ -8,21 +8,13 @@
 #define SLOPE_ONE     (1ull << CLOCK_SCALE_SHIFT)
 #define SLOPE_STEP_NS (1ull << 30) /* after the last anchor */
 
-static uint64_t zero_of(const struct stream_header *h)
-{
-    return min_of(h->monotonic_zero_ns - (uint64_t)h->monotonic_shift_ns, CLOCK_NS_MAX);
-}
-
-uint64_t clock_offset_of(const struct stream_header *h)
-{
-    return min_of(h->realtime_zero_ns, CLOCK_NS_MAX) - zero_of(h);
-}
-
 void clock_map_init(struct clock_map *m, const struct stream_header *h)
 {
-    *m = (struct clock_map){.stride = 1, .offset = clock_offset_of(h)};
-    m->shift = (uint64_t)h->monotonic_shift_ns;
-    m->last = (struct clock_anchor){.shared_ns = zero_of(h), .slope = SLOPE_ONE};
+    uint64_t shift = (uint64_t)h->monotonic_shift_ns;
+    uint64_t zero_ns = min_of(h->monotonic_zero_ns - shift, CLOCK_NS_MAX);
+    *m = (struct clock_map){.stride = 1, .shift = shift};
+    m->offset = min_of(h->realtime_zero_ns, CLOCK_NS_MAX) - zero_ns;
+    m->last = (struct clock_anchor){.shared_ns = zero_ns, .slope = SLOPE_ONE};
     m->place.end_ns = CLOCK_NS_MAX;
     ARRAY_PUSH(m->anchors, m->count, &m->last);
 }

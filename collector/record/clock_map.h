@@ -40,9 +40,6 @@ struct clock_map {
     struct clock_anchor last;
 };
 
-/* Returns the offset that a map begins with. */
-uint64_t clock_offset_of(const struct stream_header *h);
-
 /* Takes the first anchor and the offset from the header. */
 void clock_map_init(struct clock_map *m, const struct stream_header *h);
 void clock_map_release(struct clock_map *m);
