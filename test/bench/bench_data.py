@@ -206,7 +206,10 @@ def bench_questions():
     run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(calls), str(ranks)])
     kinds = {"without": ["--no-index"], "report": [], "again": [],
              "table": ["--table=idle,findings,cuda_gpu_kern_sum"],
-             "piece": ["--table=cuda_gpu_kern_sum,functions", "--from=1", "--to=1.025"]}
+             "piece": ["--table=cuda_gpu_kern_sum,functions", "--from=1", "--to=1.025"],
+             "window": ["--from=1", "--to=1.025"],
+             "window.idle": ["--table=idle", "--from=1", "--to=1.025"],
+             "window.json": ["--format=json", "--from=1", "--to=1.025"]}
     cpu = {kind: [] for kind in kinds}
     for _ in range(5):
         for kept in glob.glob(os.path.join(folder, ".gpuprof-*")):
@@ -221,7 +224,8 @@ def bench_questions():
     tell("questions.kept", first / statistics.median(cpu["without"]), "x --no-index")
     tell("questions.again", statistics.median(cpu["again"]) / first, "x report", 0.15)
     tell("questions.table", statistics.median(cpu["table"]) / first, "x report", 0.15)
-    tell("questions.piece", statistics.median(cpu["piece"]) / first, "x report", 0.05)
+    for kind in ("piece", "window", "window.idle", "window.json"):
+        tell(f"questions.{kind}", statistics.median(cpu[kind]) / first, "x report", 0.05)
     shutil.rmtree(folder)
 
 

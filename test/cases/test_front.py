@@ -251,8 +251,8 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
     (["merge", "data", "-o", "data"], 1, "data: Is a directory; name a file, not a folder"),
     (["merge", "data", "-o", "/dev/full"], 1, "/dev/full: No space left on device; only "
      "complete files were kept: name one on a disk with free space"),
-    (["merge", "data", "--per-rank", "-o", "missing/a"], 1, "missing/a: No such file or directory; "
-     "name one in an existing folder"),
+    (["merge", "data", "--per-rank", "-o", "missing/a"], 1, "missing: Permission denied; name one "
+     "in a folder that you may write to"),  # it would be created
     (["merge", "data", "--per-rank", "-o", "traces"], 1, "traces: Permission denied; name one in "
      "a folder that you may write to"),
     (["ctl", "status", "data"], 2, "ctl: name a data folder and one of start, stop, status, dump "
