@@ -164,7 +164,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     bool is_known = selection->filter.is_near && !request.only && !steps->is_wanted &&
                     shared_report_whole(&whole, rec, options);
     if (is_known) {
-        selection_read_near(selection, &whole.report.crossings);
+        selection_read_near(selection, &whole.report.crossings, whole.report.marks);
         request.whole = &whole.report;
     }
     int error = report_make(&report, rec, &request);

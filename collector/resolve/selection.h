@@ -127,11 +127,11 @@ static inline void selection_keep_work(struct selection *s)
 void selection_find_beside(struct selection *s);
 
 /*
- * For a selection that is_near, given the spans of the whole recording: reads blocks that are not
+ * For a selection that is_near, given the spans and steps of the whole recording: reads blocks that are not
  * near the window only for the records that begin or end its spans, and for rare ones. Memory: 80
  * bytes for each such record. (selection_near.c, like the next.)
  */
-void selection_read_near(struct selection *s, struct crossings *c);
+void selection_read_near(struct selection *s, struct crossings *c, const struct steps *steps);
 
 /* Whether the block may have a record that begins or ends a span of the window. */
 bool selection_has_near(const struct selection *s, const struct process *p,

@@ -47,9 +47,9 @@ bool selection_wants(void *context, const struct process *p, const struct block_
         (has_work && s->keeps_work) || beside & BESIDE_CALLS ||
         (beside && s->reads == CALLS_OF_ALL))
         return true;
-    if (s->core)
-        return s->core[b->entry] || selection_has_near(s, p, b);
     bool matters = is_stateful && s->reads == CALLS_UP_TO;
+    if (s->core)
+        return matters || s->core[b->entry] || selection_has_near(s, p, b);
     bool is_wanted = b->begin_ns < (has_calls ? selection_later(s->to_ns) : s->to_ns) &&
                      (matters || b->end_ns >= s->from_ns);
     for (unsigned i = 0; is_wanted && i < SELECTION_SPANS; i++)

@@ -70,16 +70,20 @@ static bool keeps_record(void *context, const struct event *e)
                                        : !(type & SELECTION_NEAR_TYPES);
 }
 
-static void restore_span(void *context, const struct event *e, struct host_span *span)
+static void restore_span(void *context, struct host_span *span, uint64_t end_ns)
 {
-    const struct near_record *r = near_of(context, e);
-    if (!r)
-        return;
-    if (span->type == SPAN_OP) {
-        span->inner_ns = r->span.inner_ns;
-        span->inside = r->span.inside;
-    } else if (span->type == SPAN_LIBRARY) {
-        span->has_work |= r->span.has_work;
+    const struct selection *s = context;
+    const struct process *p = span->process;
+    const struct near_record *r = first_from(s, p, span->begin_ns), *end = s->near + s->near_count;
+    for (; r < end && r->process == p->index && r->ns == span->begin_ns; r++) {
+        if (r->thread != span->thread->number || r->span.end_ns != end_ns)
+            continue;
+        if (span->type == SPAN_OP) {
+            span->inner_ns = r->span.inner_ns;
+            span->inside = r->span.inside;
+        } else if (span->type == SPAN_LIBRARY) {
+            span->has_work |= r->span.has_work;
+        }
     }
 }
 
@@ -99,9 +103,16 @@ static void add_near(struct selection *s, const struct time_span *reach, const s
         ARRAY_PUSH(s->near, s->near_count, &r);
 }
 
+/* Since when everything is read: a backward operator is added to a forward one of its step. */
+static uint64_t since(const struct selection *s, const struct process *p, const struct steps *steps)
+{
+    const struct step *step = steps_at(steps, p, s->from_ns);
+    return step && step->end_ns > s->from_ns ? step->begin_ns : s->from_ns;
+}
+
 /* Marks the entries that are read with all their records, and finds for each thread from when to
  * when. */
-static void find_core(struct selection *s, struct time_span *reach)
+static void find_core(struct selection *s, struct time_span *reach, const struct steps *steps)
 {
     const struct recording *rec = s->walk->rec;
     for (uint32_t i = 0; i < rec->thread_count; i++)
@@ -109,8 +120,8 @@ static void find_core(struct selection *s, struct time_span *reach)
     for (uint32_t i = 0; i < rec->index.count; i++) {
         const struct index_entry *entry = &rec->index.entries[i];
         const struct process *p = rec->loaded[entry->process];
-        s->core[i] =
-            s->beside[i] || (entry->time < selection_later(s->to_ns) && entry->end >= s->from_ns);
+        s->core[i] = s->beside[i] ||
+                     (entry->time < selection_later(s->to_ns) && entry->end >= since(s, p, steps));
         for (uint32_t k = 0; s->core[i] && k < p->threads.count; k++) {
             const struct thread *t = p->threads.threads[k];
             struct time_span *of = &reach[t->index];
@@ -122,12 +133,12 @@ static void find_core(struct selection *s, struct time_span *reach)
     }
 }
 
-void selection_read_near(struct selection *s, struct crossings *c)
+void selection_read_near(struct selection *s, struct crossings *c, const struct steps *steps)
 {
     const struct recording *rec = s->walk->rec;
     struct time_span *reach = memory_new(rec->thread_count + 1u, sizeof *reach);
     s->core = memory_new(rec->index.count + 1u, sizeof *s->core);
-    find_core(s, reach);
+    find_core(s, reach, steps);
     for (uint64_t i = 0; i < c->rows.count; i++)
         add_near(s, reach, spool_at(&c->rows, i, false));
     ARRAY_SORT(s->near, s->near_count, compare_records);

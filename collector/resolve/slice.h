@@ -57,8 +57,8 @@ struct walk_filter {
     const uint8_t *core; /* view, by index entry: all records count; NULL: everywhere */
     /* Of other entries: whether the record counts. */
     bool (*keeps)(void *context, const struct event *e);
-    /* Completes a span that ended: records inside it were left out. */
-    void (*restore)(void *context, const struct event *e, struct host_span *span);
+    /* Completes a span that ended (UINT64_MAX: not at all): records inside it were left out. */
+    void (*restore)(void *context, struct host_span *span, uint64_t end_ns);
     bool leaves_calls; /* calls of work outside the span are not read */
     bool has_work;     /* GPU work may be selected */
     bool asks_calls;   /* `has` looks at the call of work */

@@ -250,8 +250,8 @@ static void take_entry(const struct pass *p, struct slice *s, enum span_change c
     const struct walk_filter *f = p->filter;
     if (change == SPAN_OPENED)
         s->span->entry = s->event.entry;
-    else if (change == SPAN_CLOSED && f && f->core && s->span->entry != s->event.entry)
-        f->restore(f->context, &s->event, s->span);
+    else if (f && f->core && change != SPAN_MARKED)
+        f->restore(f->context, s->span, change == SPAN_LEFT ? UINT64_MAX : s->event.begin_ns);
     else if (p->walk->crossings)
         crossings_take(p->walk->crossings, s->span, change, &s->event);
 }

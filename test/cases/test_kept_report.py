@@ -331,7 +331,7 @@ def test_running(ask, library, tmp_path):
     with conftest.Program([toolchain.build("life.c", *link), "pause", "400"], env=env,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        time.sleep(0.1)  # most is in the stream file then
+        time.sleep(0.5)  # all is in the stream file then
         assert "400" in same(ask, folder)[1]
         ask(folder)
         assert not files(folder)
