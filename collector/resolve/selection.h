@@ -127,9 +127,9 @@ static inline void selection_keep_work(struct selection *s)
 void selection_find_beside(struct selection *s);
 
 /*
- * For a selection that is_near, given the spans and steps of the whole recording: reads blocks that are not
- * near the window only for the records that begin or end its spans, and for rare ones. Memory: 80
- * bytes for each such record. (selection_near.c, like the next.)
+ * For a selection that is_near, given the spans and steps of the whole recording: reads blocks that
+ * are not near the window only for the records that begin or end its spans, and for rare ones.
+ * Memory: 80 bytes for each such record. (selection_near.c, like the next.)
  */
 void selection_read_near(struct selection *s, struct crossings *c, const struct steps *steps);
 

@@ -9,8 +9,8 @@ import re
 import shlex
 import shutil
 import subprocess
-import time
 import sys
+import time
 
 import conftest
 import made_findings
