@@ -311,7 +311,10 @@ static void print_json_row(FILE *out, const struct top_row *row)
             double value = value_of(row, m, &digits);
             json_printf(out, digits ? ",%s:%.9f" : ",%s:%.0f", m->name, value);
         }
-    json_printf(out, ",\"open_call\":%s}", is_open ? p->status.open_call : NULL);
+    if (is_open)
+        json_printf(out, ",\"open_call\":%s}", p->status.open_call);
+    else
+        fputs(",\"open_call\":null}", out);
 }
 
 static void top_print_json(FILE *out, const struct top *t)
