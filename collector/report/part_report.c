@@ -281,13 +281,11 @@ static const struct part_section step_part = {step_part_put, step_part_add, step
 
 /* ---- spans that cross blocks ---------------------------------------------------------------- */
 
-static const struct part_field crossing_fields[] = {PART(struct crossing, process),
-                                                    PART_SPAN(struct crossing, begin_ns, inner_ns),
-                                                    PART(struct crossing, thread),
-                                                    PART(struct crossing, ended_by),
-                                                    PART(struct crossing, inside),
-                                                    PART(struct crossing, has_work),
-                                                    {0}};
+static const struct part_field crossing_fields[] = {
+    PART(struct crossing, process), PART_SPAN(struct crossing, begin_ns, inner_ns),
+    PART(struct crossing, thread),  PART(struct crossing, ended_by),
+    PART(struct crossing, inside),  PART(struct crossing, has_work),
+    PART(struct crossing, is_kept), {0}};
 
 static void crossing_part_put(struct report *r, struct part *p)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The spans (spans.h) that begin and end in different entries of the index of blocks. A report of a
- * window needs them: of blocks far from it, it reads only those that begin or end a span of it. A
- * whole report collects them, for later ones (report/shared_report.c). Memory: a spool.
+ * window needs them: of blocks far from it, it reads only those that begin or end a span of it. Any
+ * window needs the spans around captured calls, and the first of each kind on a thread, which show
+ * that there are some. A whole report collects them, for later ones (report/shared_report.c).
+ * Memory: a spool.
  */
 #ifndef GPUPROF_COLLECTOR_CROSSINGS_H
 #define GPUPROF_COLLECTOR_CROSSINGS_H
@@ -14,11 +16,12 @@ struct crossing {
     struct process *process;
     uint64_t begin_ns;
     uint64_t end_ns;   /* UINT64_MAX: it did not end */
-    uint64_t inner_ns; /* as struct host_span, and so are the last two */
+    uint64_t inner_ns; /* as struct host_span, and so are `inside` and has_work */
     uint32_t thread;   /* number, in its process, of the thread that began it ... */
     uint32_t ended_by; /* ... and of the one that ended it */
     uint32_t inside;
     bool has_work;
+    bool is_kept; /* for any window */
 };
 
 struct crossings {
@@ -29,8 +32,9 @@ struct crossings {
 void crossings_init(struct crossings *c);
 void crossings_release(struct crossings *c);
 
-/* Takes a span that ended in that way, by that record. */
-void crossings_take(struct crossings *c, const struct host_span *span, enum span_change change,
-                    const struct event *e);
+/* Takes the change of a span on that stack, by that record; and a captured call in its spans. */
+void crossings_take(struct crossings *c, struct span_stack *stack, struct host_span *span,
+                    enum span_change change, const struct event *e);
+void crossings_keep(struct span_stack *stack);
 
 #endif

@@ -495,6 +495,7 @@ static void make_filters(struct selection *s)
                                      .is_span = is_span,
                                      .is_whole = is_span && selection_has_all_kinds(s),
                                      .is_near = is_span && rec->host_count <= 1 &&
+                                                !s->walk->survey.has_devices &&
                                                 !recording_any(rec, selection_reads_all_of),
                                      .from_ns = max_of(s->from_ns, s->walk->survey.origin_ns),
                                      .to_ns = s->to_ns};

@@ -58,7 +58,7 @@ enum selection_calls {
 /* Which blocks outside the selection are read. */
 enum selection_beside {
     BESIDE_CALLS = 1, /* with the last calls of a thread before it, which made its first work */
-    BESIDE_IDLE       /* with the next calls, and the last and the next work: for idle time */
+    BESIDE_IDLE       /* with the spans around those, the next calls, the last and the next work */
 };
 
 struct selection {

@@ -2,6 +2,7 @@
 /* Selects the blocks that a walk with a selection reads. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/memory.h"
 #include "record/gpu_record.h"
 #include "resolve/selection.h"
@@ -72,8 +73,10 @@ static bool is_one_of(uint64_t *count, uint64_t added, uint64_t most)
     return is_it;
 }
 
-/* Takes the last entry so far. Returns why it is read, if that is known. */
-static uint8_t find_beside(const struct selection *s, struct neighbours *all, uint32_t at)
+/* Takes the last entry so far; collectives of the window go on until `work_ns`. Returns why it is
+ * read, if that is known. */
+static uint8_t find_beside(const struct selection *s, struct neighbours *all, uint32_t at,
+                           uint64_t work_ns)
 {
     const struct recording *rec = s->walk->rec;
     const struct index_entry *entry = &rec->index.entries[at];
@@ -84,15 +87,30 @@ static uint8_t find_beside(const struct selection *s, struct neighbours *all, ui
     struct neighbours *n = &all[thread ? thread->index : rec->thread_count + p->index];
     uint32_t threads = thread ? 1 : p->thread_count;
     uint64_t types = entry->types ? entry->types : UINT64_MAX;
-    bool has_calls = types & CALL_TYPES, has_work = types & WORK_TYPES;
-    if (entry->time >= bounds.end_ns && (has_calls || has_work))
-        n->next = at + 1;
-    if (entry->time >= bounds.begin_ns)
-        return 0;
-    has_calls = has_calls &&
-                is_one_of(&n->calls, entry->records, (uint64_t)threads * SELECTION_RECORDS_BEFORE);
-    has_work = has_work && is_one_of(&n->work, 1, threads);
-    return has_calls ? BESIDE_CALLS : has_work ? BESIDE_IDLE : 0;
+    bool has_calls = types & (CALL_TYPES | SELECTION_SPAN_TYPES), has_work = types & WORK_TYPES;
+    if (entry->time >= bounds.end_ns) {
+        n->next = has_calls || has_work ? at + 1 : n->next;
+        return has_work && entry->time < work_ns ? BESIDE_IDLE : 0;
+    }
+    if (has_calls && entry->time < bounds.begin_ns &&
+        is_one_of(&n->calls, entry->records, (uint64_t)threads * SELECTION_RECORDS_BEFORE))
+        return types & CALL_TYPES ? BESIDE_CALLS : BESIDE_IDLE;
+    if (entry->end >= bounds.begin_ns) /* of a run, the blocks outside the window are read, too */
+        return entry->count > 1 ? BESIDE_IDLE : 0;
+    return has_work && is_one_of(&n->work, 1, threads) ? BESIDE_IDLE : 0;
+}
+
+/* Until when work goes on in the blocks that have some of the window. */
+static uint64_t end_of_work(const struct selection *s)
+{
+    const struct block_index *index = &s->walk->rec->index;
+    uint64_t end_ns = s->to_ns;
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct index_entry *entry = &index->entries[i];
+        if (entry->types & WORK_TYPES && entry->time < s->to_ns && entry->end >= s->from_ns)
+            end_ns = max_of(end_ns, entry->end);
+    }
+    return end_ns;
 }
 
 void selection_find_beside(struct selection *s)
@@ -100,9 +118,10 @@ void selection_find_beside(struct selection *s)
     const struct recording *rec = s->walk->rec;
     uint32_t count = rec->thread_count + rec->count;
     struct neighbours *all = memory_new(count + 1u, sizeof *all);
+    uint64_t work_ns = end_of_work(s);
     s->beside = memory_new(rec->index.count + 1u, sizeof *s->beside);
     for (uint32_t i = rec->index.count; i-- > 0;)
-        s->beside[i] = find_beside(s, all, i);
+        s->beside[i] = find_beside(s, all, i, work_ns);
     for (uint32_t i = 0; i < count; i++)
         if (all[i].next)
             s->beside[all[i].next - 1] = BESIDE_IDLE;

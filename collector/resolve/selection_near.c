@@ -12,6 +12,7 @@ struct near_record {
     uint64_t process, ns;
     struct crossing span;
     uint32_t thread; /* number in its process */
+    bool ends;
 };
 
 static int compare_records(const void *left, const void *right)
@@ -36,28 +37,31 @@ static const struct near_record *first_from(const struct selection *s, const str
     return &s->near[low];
 }
 
-/* The first record of the process in that time, on that thread (INDEX_THREADS: on any); NULL: there
- * is none. */
-static const struct near_record *find_near(const struct selection *s, const struct process *p,
-                                           uint32_t thread, uint64_t begin_ns, uint64_t end_ns)
-{
-    const struct near_record *r = first_from(s, p, begin_ns), *end = s->near + s->near_count;
-    for (; r < end && r->process == p->index && r->ns <= end_ns; r++)
-        if (thread == INDEX_THREADS || r->thread == thread)
-            return r;
-    return NULL;
-}
-
 bool selection_has_near(const struct selection *s, const struct process *p,
                         const struct block_span *b)
 {
     uint32_t thread = s->walk->rec->index.entries[b->entry].thread;
-    return find_near(s, p, thread, b->begin_ns, b->end_ns);
+    const struct near_record *r = first_from(s, p, b->begin_ns), *end = s->near + s->near_count;
+    while (r < end && r->process == p->index && r->ns <= b->end_ns && thread != INDEX_THREADS &&
+           r->thread != thread)
+        r++;
+    return r < end && r->process == p->index && r->ns <= b->end_ns;
 }
 
-static const struct near_record *near_of(const struct selection *s, const struct event *e)
+static bool ends_span(unsigned type)
 {
-    return find_near(s, e->process, e->thread->number, e->begin_ns, e->begin_ns);
+    return type == RECORD_POP || type == RECORD_RANGE_END || type == RECORD_OP_END ||
+           type == RECORD_LIBRARY_END;
+}
+
+static bool is_near(const struct selection *s, const struct event *e)
+{
+    const struct process *p = e->process;
+    const struct near_record *r = first_from(s, p, e->begin_ns), *end = s->near + s->near_count;
+    while (r < end && r->process == p->index && r->ns == e->begin_ns &&
+           (r->thread != e->thread->number || r->ends != ends_span(e->record->type)))
+        r++;
+    return r < end && r->process == p->index && r->ns == e->begin_ns;
 }
 
 /* Marks and steps far from the window do not count. */
@@ -66,8 +70,7 @@ static bool keeps_record(void *context, const struct event *e)
     uint64_t type = block_type_bit(e->record->type);
     if (type & CALL_TYPES)
         return e->record->flags & RECORD_CAPTURED || !api_class_is_plain(e->function->class);
-    return type & SELECTION_SPAN_TYPES ? near_of(context, e) != NULL
-                                       : !(type & SELECTION_NEAR_TYPES);
+    return type & SELECTION_SPAN_TYPES ? is_near(context, e) : !(type & SELECTION_NEAR_TYPES);
 }
 
 static void restore_span(void *context, struct host_span *span, uint64_t end_ns)
@@ -87,18 +90,20 @@ static void restore_span(void *context, struct host_span *span, uint64_t end_ns)
     }
 }
 
-/* Adds the records of the span, if it overlaps what is read of its thread. */
+/* Adds the records of the span, if any window needs it or it overlaps what is read of its thread.
+ */
 static void add_near(struct selection *s, const struct time_span *reach, const struct crossing *c)
 {
     struct process *p = s->walk->rec->processes[c->process->index];
     const struct thread *thread = thread_find(&p->threads, c->thread);
-    if (!thread || c->begin_ns > reach[thread->index].end_ns ||
-        c->end_ns < reach[thread->index].begin_ns)
+    if (!thread || (!c->is_kept && (c->begin_ns > reach[thread->index].end_ns ||
+                                    c->end_ns < reach[thread->index].begin_ns)))
         return;
-    struct near_record r = {p->index, c->begin_ns, *c, c->thread};
+    struct near_record r = {p->index, c->begin_ns, *c, c->thread, false};
     ARRAY_PUSH(s->near, s->near_count, &r);
     r.ns = c->end_ns;
     r.thread = c->ended_by;
+    r.ends = true;
     if (c->end_ns != UINT64_MAX)
         ARRAY_PUSH(s->near, s->near_count, &r);
 }

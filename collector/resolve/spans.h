@@ -52,6 +52,7 @@ struct host_span {
     uint8_t type;          /* enum span_type */
     bool nested;           /* push and pop */
     bool used;             /* for its user */
+    bool is_kept;          /* for crossings.h */
     union {
         struct {                                   /* a range or mark */
             const struct kernel_name *domain_text; /* NULL: the default domain */
@@ -99,6 +100,7 @@ struct span_stack {
     uint32_t capacity;
     uint32_t beyond; /* pushes beyond SPANS_DEPTH_MAX, not yet popped */
     uint32_t counts[SPAN_TYPES];
+    uint8_t seen; /* for crossings.h */
     struct library_group group;
 };
 

@@ -220,6 +220,15 @@ static void survey_take_device(struct survey *s, const struct event *e)
     survey_add_device(s, &d);
 }
 
+static void take_context(struct survey *s, uint32_t process, uint64_t context, uint64_t number)
+{
+    const struct key first = {process, 0, 1};
+    uint64_t before = key_map_get(&s->contexts, first);
+    s->has_devices |= before && before != number;
+    (void)key_map_set(&s->contexts, first, number);
+    (void)key_map_set(&s->contexts, (struct key){process, context, 0}, number);
+}
+
 /* Beyond the maximum, launches during a pause count as missing. */
 void survey_take_pause(struct survey *s, const struct event *e, bool begins)
 {
@@ -238,9 +247,8 @@ void survey_take(struct survey *s, const struct event *e)
     switch (r->type) {
     case RECORD_DEVICE: survey_take_device(s, e); break;
     case RECORD_CONTEXT:
-        (void)key_map_set(&s->contexts,
-                          (struct key){e->process->index, record_arg(r, CONTEXT_CONTEXT), 0},
-                          (uint32_t)record_arg(r, CONTEXT_DEVICE) + 1ull);
+        take_context(s, e->process->index, record_arg(r, CONTEXT_CONTEXT),
+                     (uint32_t)record_arg(r, CONTEXT_DEVICE) + 1ull);
         break;
     case RECORD_LINK:
         correlation_link(&s->calls, e->process->index, r->correlation,

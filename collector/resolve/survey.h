@@ -79,7 +79,8 @@ struct survey {
     struct stack_table stacks;
     struct spool nodes;              /* struct span_node; number n is item n - 1 */
     bool has_ranges;                 /* some are ranges */
-    struct key_map contexts;         /* (process, context) -> device + 1 */
+    struct key_map contexts;         /* (process, context) -> device + 1; (process, 0, 1): first */
+    bool has_devices;                /* a process has contexts on several devices */
     struct key_map indexes;          /* (process, device) -> place in devices + 1 */
     struct surveyed_device *devices; /* owned */
     uint32_t device_count;

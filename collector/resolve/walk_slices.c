@@ -244,16 +244,17 @@ static bool is_shown(const struct host_span *span)
     return span->type != SPAN_RANGE || !span->is_duplicate;
 }
 
-/* Notes where a span begins; or, of one that ended, that it crosses entries of the index. */
-static void take_entry(const struct pass *p, struct slice *s, enum span_change change)
+/* Notes where spans begin and end, or completes one far from the window. */
+static void take_place(const struct pass *p, struct slice *s, enum span_change change)
 {
     const struct walk_filter *f = p->filter;
-    if (change == SPAN_OPENED)
-        s->span->entry = s->event.entry;
-    else if (f && f->core && change != SPAN_MARKED)
+    struct walk *w = p->walk;
+    bool has_ended = change != SPAN_OPENED && change != SPAN_MARKED;
+    if (f && f->core && has_ended)
         f->restore(f->context, s->span, change == SPAN_LEFT ? UINT64_MAX : s->event.begin_ns);
-    else if (p->walk->crossings)
-        crossings_take(p->walk->crossings, s->span, change, &s->event);
+    if (w->crossings)
+        crossings_take(w->crossings, span_stack(&w->spans, s->span->thread->index), s->span, change,
+                       &s->event);
 }
 
 /* A record may end several spans that were lost before its own: each is a slice. */
@@ -264,7 +265,7 @@ static int take_span(const struct pass *p, struct slice *s)
     for (;;) {
         enum span_change change = spans_take(&w->spans, &s->event, names, &s->span);
         if (change)
-            take_entry(p, s, change);
+            take_place(p, s, change);
         if (p->ties && (change == SPAN_CLOSED || change == SPAN_LOST))
             survey_take_end(&w->survey, s->span);
         s->change = change && is_shown(s->span) ? change : SPAN_SAME;
@@ -363,6 +364,8 @@ static int pass_call(const struct pass *p, struct slice *s)
     struct walk *w = p->walk;
     if (p->needs & WALK_SPANS)
         spans_see_call(&w->spans, &s->event);
+    if (s->event.record->flags & RECORD_CAPTURED && w->crossings)
+        crossings_keep(span_stack(&w->spans, s->event.thread->index));
     if (p->ties && !p->ahead->is_known)
         survey_take_call(&w->survey, &w->spans, &s->event);
     hide(p, s);
@@ -447,7 +450,7 @@ int pass_report_left(const struct pass *p)
             while (error == 0 && (s.span = spans_drain(&w->spans, i, type, w->last_ns))) {
                 s.event.process = s.span->process;
                 s.event.thread = s.span->thread;
-                take_entry(p, &s, SPAN_LEFT);
+                take_place(p, &s, SPAN_LEFT);
                 error = is_shown(s.span) ? pass_report(p, &s) : 0;
             }
     return error;

@@ -14,6 +14,7 @@ import time
 import conftest
 import pytest
 import stream_reader
+import test_op_flops
 import toolchain
 from made_ops import DEVICE, LABEL, MAIN, OTHER, TYPES, Recording
 
@@ -429,6 +430,26 @@ def nested(parts, each=1000):
     return r
 
 
+def replayed(count):
+    """A graph captured in operators, many launches in none, and the graph's replays."""
+    r = Recording()
+    test_op_flops.capture(r)
+    with r.op("aten::first"):
+        r.launch(100)
+    launched = []
+    for _ in range(count):
+        with r.range("each"), r.range("one"):
+            launched.append((r.now, r.call("cudaLaunchKernel", [0])))
+    number = r.number(r.kernels, "kernel_name", DEVICE, "kernel")
+    for at, call in launched:
+        r.add(DEVICE, TYPES["kernel"], [0, 1, 7, number, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+              begin=at + 3000, ns=300, call=call)
+    begin = r.now
+    for _ in range(5):
+        test_op_flops.replay(r)
+    return r, begin, r.now
+
+
 def damage_blocks(path, first, last):
     """Their frames, of those blocks that begin in that part of the time; nobody sees it from
     outside. How many."""
@@ -459,6 +480,18 @@ def test_windows_of_nested_spans(ask, tmp_path):
     assert near == [ask("--format=json", f"--from={begin}", f"--to={end}", folder)
                     for begin, end in windows]
     assert ask("--no-index", folder)[0] == 3  # damaged
+
+
+def test_windows_of_replays(ask, tmp_path):
+    """The operators of a graph are those around its capture, long before the window."""
+    r, begin, end = replayed(10_000)
+    folder = r.write(conftest.built(conftest.BUILD / "make_raw"), tmp_path / "data")
+    assert length(ask, folder) and files(folder)
+    first = min(int(line.split()[4]) for line in r.lines if line.startswith(f"{MAIN} "))
+    window = [f"--from={begin - first - 1_000_000}ns", f"--to={end - first}ns"]
+    told = json.loads(ask("--format=json", *window, folder)[1])
+    assert any(row["graph_gpu_ns"] for row in told["ops"])
+    same_windows(ask, folder, [(window[0][7:], window[1][5:])])
 
 
 @pytest.mark.parametrize("scenario", ["train", "late", "unmatched"])
