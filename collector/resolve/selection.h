@@ -120,10 +120,10 @@ static inline void selection_keep_work(struct selection *s)
     s->keeps_work = !s->filter.is_near && (s->filter.is_of_time || s->walk->rec->count > 1);
 }
 
-/* Finds the blocks beside the selection. A stream's queue has room for some 1,000 launches, so the
- * last records of a thread have the calls that made its first work. (selection_blocks.c, like the
- * next.) */
-#define SELECTION_RECORDS_BEFORE 32768
+/* Finds the blocks beside the selection. A stream's queue has room for some 1,000 launches, each
+ * with up to some 20 records of operators, so the last records of a thread have the calls that made
+ * its first work. (selection_blocks.c, like the next.) */
+#define SELECTION_RECORDS_BEFORE 24576
 void selection_find_beside(struct selection *s);
 
 /*
