@@ -121,9 +121,9 @@ static inline void selection_keep_work(struct selection *s)
 }
 
 /* Finds the blocks beside the selection. A stream's queue has room for some 1,000 launches, each
- * with up to some 20 records of operators, so the last records of a thread have the calls that made
+ * with up to some 16 records of operators, so the last records of a thread have the calls that made
  * its first work. (selection_blocks.c, like the next.) */
-#define SELECTION_RECORDS_BEFORE 24576
+#define SELECTION_RECORDS_BEFORE 16384
 void selection_find_beside(struct selection *s);
 
 /*

@@ -821,7 +821,7 @@ RANGES = sum(1 << TYPES[name] for name in ("push", "pop", "step"))
 def test_calls_long_before_a_piece_are_not_read(tmp_path, run_collector, tables, types):
     """The last ones are, which made its work; what is around them only where ranges are asked
     for."""
-    folder, damaged = batches(tmp_path, count=16, each=4000), []  # 24,576 are read
+    folder, damaged = batches(tmp_path, count=16, each=4000), []  # 16,384 are read
     question = ["report", f"--table={tables}", "--from=52.000025s", "--to=56.5s", "--format=csv"]
 
     def damage(block, _, frame):
