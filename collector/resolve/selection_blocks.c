@@ -100,14 +100,17 @@ static uint8_t find_beside(const struct selection *s, struct neighbours *all, ui
     return has_work && is_one_of(&n->work, 1, threads) ? BESIDE_IDLE : 0;
 }
 
-/* Until when work goes on in the blocks that have some of the window. */
+/* Until when work goes on in the blocks that have some of the window. Those with rare records may
+ * have times from anywhere. */
 static uint64_t end_of_work(const struct selection *s)
 {
     const struct block_index *index = &s->walk->rec->index;
+    const uint64_t others = ~(SELECTION_NEAR_TYPES | AROUND_TYPES);
     uint64_t end_ns = s->to_ns;
     for (uint32_t i = 0; i < index->count; i++) {
         const struct index_entry *entry = &index->entries[i];
-        if (entry->types & WORK_TYPES && entry->time < s->to_ns && entry->end >= s->from_ns)
+        if (entry->types & WORK_TYPES && !(entry->types & others) && entry->time < s->to_ns &&
+            entry->end >= s->from_ns)
             end_ns = max_of(end_ns, entry->end);
     }
     return end_ns;
