@@ -354,7 +354,7 @@ static void memory_note_times(struct memory_report *m, const struct memory_reque
         for (; k < m->steps.firsts[i + 1]; k++)
             if (!m->steps.list[k].is_partial)
                 m->steps.list[kept++] = m->steps.list[k];
-        own->steps = m->steps.list + first;
+        own->steps = kept > first ? &m->steps.list[first] : NULL;
         own->step_count = kept - first;
     }
     t->begin_ns = min_of(t->begin_ns, t->end_ns);

@@ -143,6 +143,7 @@ void selection_read_near(struct selection *s, struct crossings *c, const struct 
     const struct recording *rec = s->walk->rec;
     struct time_span *reach = memory_new(rec->thread_count + 1u, sizeof *reach);
     s->core = memory_new(rec->index.count + 1u, sizeof *s->core);
+    s->near = memory_new(1, sizeof *s->near);
     find_core(s, reach, steps);
     for (uint64_t i = 0; i < c->rows.count; i++)
         add_near(s, reach, spool_at(&c->rows, i, false));
