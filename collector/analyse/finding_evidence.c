@@ -98,13 +98,15 @@ struct finding_charges *finding_costs_make(const struct findings *f)
     const struct idle *d = f->idle;
     struct finding_charges *all = memory_new(d->device_count, sizeof *all);
     struct gaps *gaps = memory_new(d->device_count, sizeof *gaps);
-    const struct idle_row *row = d->rows.list, *end = row + d->rows.count;
     for (uint32_t i = 0; i < d->device_count && i < f->work.charged_count; i++)
         all[i] = f->work.charged[i];
-    for (; row < end; row++)
+    for (uint32_t i = 0; i < d->rows.count; i++) {
+        const struct idle_row *row = &d->rows.list[i];
         if (!row->did && !row->place.is_open)
             gaps[row->device].count[row->place.side == IDLE_AFTER][row->cause] += row->count;
-    for (row = d->rows.list; row < end; row++) {
+    }
+    for (uint32_t i = 0; i < d->rows.count; i++) {
+        const struct idle_row *row = &d->rows.list[i];
         enum idle_cause cause = (enum idle_cause)row->cause;
         enum finding_id id = finding_of(f, row);
         struct judged_time time = judged_time_of(f->walk, &d->devices[row->device]);

@@ -421,15 +421,15 @@ static void name_row(struct idle *d, struct idle_row *row)
 void idle_name(struct idle *d, const char *symbol_folder)
 {
     struct work_places *places = &d->arrivals.places;
-    struct idle_row *row = d->rows.list, *end = row + d->rows.count;
-    for (; row < end; row++)
-        if (!row->text)
-            idle_place_want(&d->lines, row->process, &row->place);
+    struct idle_row *rows = d->rows.list;
+    for (uint32_t i = 0; i < d->rows.count; i++)
+        if (!rows[i].text)
+            idle_place_want(&d->lines, rows[i].process, &rows[i].place);
     work_places_add_lines(places, &d->lines);
     place_lines_find(&d->lines, d->walk->rec, symbol_folder);
     work_places_name(places, &d->lines);
-    for (row = d->rows.list; row < end; row++)
-        if (!row->text)
-            name_row(d, row);
+    for (uint32_t i = 0; i < d->rows.count; i++)
+        if (!rows[i].text)
+            name_row(d, &rows[i]);
     idle_add_totals(d);
 }
