@@ -124,6 +124,7 @@ static inline void selection_keep_work(struct selection *s)
  * with up to some 16 records of operators, so the last records of a thread have the calls that made
  * its first work. (selection_blocks.c, like the next.) */
 #define SELECTION_RECORDS_BEFORE 16384
+#define SELECTION_RECORDS_NEAR   1024 /* after it, and of work before it */
 void selection_find_beside(struct selection *s);
 
 /*

@@ -58,12 +58,10 @@ bool selection_wants(void *context, const struct process *p, const struct block_
     return is_wanted;
 }
 
-/* Of a thread, or of a process in entries of several threads: how many records were found in
- * entries with calls, and how many entries with work, before the selection; and the index + 1 of
- * the first one after it. */
+/* Of a thread, or of a process in entries of several threads: how many records were found before
+ * the selection, in entries with calls and in those with work, and after it. */
 struct neighbours {
-    uint64_t calls, work;
-    uint32_t next;
+    uint64_t calls, work, next;
 };
 
 static bool is_one_of(uint64_t *count, uint64_t added, uint64_t most)
@@ -73,10 +71,10 @@ static bool is_one_of(uint64_t *count, uint64_t added, uint64_t most)
     return is_it;
 }
 
-/* Takes the last entry so far; collectives of the window go on until `work_ns`. Returns why it is
- * read, if that is known. */
+/* Takes an entry: after the selection in the order of time, before it in the reverse order.
+ * Collectives of the window go on until `work_ns`. Returns why it is read, if that is known. */
 static uint8_t find_beside(const struct selection *s, struct neighbours *all, uint32_t at,
-                           uint64_t work_ns)
+                           uint64_t work_ns, bool is_after)
 {
     const struct recording *rec = s->walk->rec;
     const struct index_entry *entry = &rec->index.entries[at];
@@ -85,19 +83,26 @@ static uint8_t find_beside(const struct selection *s, struct neighbours *all, ui
     const struct thread *thread =
         entry->thread == INDEX_THREADS ? NULL : thread_find(&p->threads, entry->thread);
     struct neighbours *n = &all[thread ? thread->index : rec->thread_count + p->index];
-    uint32_t threads = thread ? 1 : p->thread_count;
+    uint64_t threads = thread ? 1 : p->thread_count;
     uint64_t types = entry->types ? entry->types : UINT64_MAX;
-    bool has_calls = types & (CALL_TYPES | SELECTION_SPAN_TYPES), has_work = types & WORK_TYPES;
-    if (entry->time >= bounds.end_ns) {
-        n->next = has_calls || has_work ? at + 1 : n->next;
-        return has_work && entry->time < work_ns ? BESIDE_IDLE : 0;
-    }
+    bool has_work = types & WORK_TYPES;
+    bool has_calls = types & (SELECTION_SPAN_TYPES | SELECTION_NEAR_TYPES) & ~WORK_TYPES;
+    if ((entry->time >= bounds.end_ns) != is_after)
+        return s->beside[at];
+    if (is_after)
+        return ((has_calls || has_work) &&
+                is_one_of(&n->next, entry->records, threads * SELECTION_RECORDS_NEAR)) ||
+                       (has_work && entry->time < work_ns)
+                   ? BESIDE_IDLE
+                   : 0;
     if (has_calls && entry->time < bounds.begin_ns &&
-        is_one_of(&n->calls, entry->records, (uint64_t)threads * SELECTION_RECORDS_BEFORE))
+        is_one_of(&n->calls, entry->records, threads * SELECTION_RECORDS_BEFORE))
         return types & CALL_TYPES ? BESIDE_CALLS : BESIDE_IDLE;
     if (entry->end >= bounds.begin_ns) /* of a run, the blocks outside the window are read, too */
         return entry->count > 1 ? BESIDE_IDLE : 0;
-    return has_work && is_one_of(&n->work, 1, threads) ? BESIDE_IDLE : 0;
+    return has_work && is_one_of(&n->work, entry->records, threads * SELECTION_RECORDS_NEAR)
+               ? BESIDE_IDLE
+               : 0;
 }
 
 /* Until when work goes on in the blocks that have some of the window. Those with rare records may
@@ -119,14 +124,13 @@ static uint64_t end_of_work(const struct selection *s)
 void selection_find_beside(struct selection *s)
 {
     const struct recording *rec = s->walk->rec;
-    uint32_t count = rec->thread_count + rec->count;
-    struct neighbours *all = memory_new(count + 1u, sizeof *all);
+    uint32_t count = rec->index.count;
+    struct neighbours *all = memory_new(rec->thread_count + rec->count + 1u, sizeof *all);
     uint64_t work_ns = end_of_work(s);
-    s->beside = memory_new(rec->index.count + 1u, sizeof *s->beside);
-    for (uint32_t i = rec->index.count; i-- > 0;)
-        s->beside[i] = find_beside(s, all, i, work_ns);
+    s->beside = memory_new(count + 1u, sizeof *s->beside);
     for (uint32_t i = 0; i < count; i++)
-        if (all[i].next)
-            s->beside[all[i].next - 1] = BESIDE_IDLE;
+        s->beside[i] = find_beside(s, all, i, work_ns, true);
+    for (uint32_t i = count; i-- > 0;)
+        s->beside[i] = find_beside(s, all, i, work_ns, false);
     free(all);
 }
