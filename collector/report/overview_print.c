@@ -296,7 +296,7 @@ static void overview_print_losses(struct screen *s, const struct report *r)
                     "%s kernels, copies and fills: CUPTI had not delivered their records",
                     count_text(number, held));
     const struct selection *piece = r->time.selection;
-    bool is_partial = r->time.whole_ns || (piece && piece->filter.is_near && !r->request.whole);
+    bool is_partial = piece && piece->filter.is_near && !r->request.whole;
     uint32_t unread = r->rec->unread_files;
     if (unread)
         screen_line(s, "lost", NULL, "%u file%s that cannot be read", unread, plural_end(unread));
@@ -304,7 +304,10 @@ static void overview_print_losses(struct screen *s, const struct report *r)
         screen_line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
                     of_whole(r));
     else if (!unread)
-        screen_line(s, "lost", NULL, "nothing%s", is_partial ? ", of what was read" : of_whole(r));
+        screen_line(s, "lost", NULL, "nothing%s",
+                    r->time.whole_ns ? " of what was read"
+                    : is_partial     ? ", of what was read"
+                                     : of_whole(r));
     if (r->total.losses.running)
         screen_line(s, "running", NULL, "%s process%s, with the calls so far",
                     count_text(number, r->total.losses.running),
