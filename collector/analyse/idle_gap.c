@@ -234,6 +234,14 @@ static struct idle_place towards(const struct idle_entry *from, const struct idl
     return place;
 }
 
+/* Whether recording was stopped between these times: the thread may have made calls meanwhile. */
+static bool was_paused(const struct passage *p, uint64_t since_ns, uint64_t until_ns)
+{
+    const struct idle_process *process = &p->idle->way.processes[p->gap->process];
+    uint32_t i = ARRAY_UP_TO(process->pauses, process->pause_count, end_ns, since_ns);
+    return i < process->pause_count && process->pauses[i].begin_ns < until_ns;
+}
+
 /* Charges time without a call between `from`, which may be NULL, and `next`; `to` is the call that
  * it leads to. */
 static void between(struct passage *p, const struct idle_entry *from, const struct idle_entry *next,
@@ -247,6 +255,10 @@ static void between(struct passage *p, const struct idle_entry *from, const stru
                             : ns < IDLE_NOTHING_NS ? IDLE_HOST
                                                    : IDLE_NOTHING;
     bool is_silent = cause == IDLE_HOST || cause == IDLE_NOTHING;
+    if (is_silent && !to->look.is_known && was_paused(p, since_ns, next->begin_ns)) {
+        cause = IDLE_UNKNOWN;
+        is_silent = false;
+    }
     struct idle_place place = is_silent               ? towards(from, to, since_ns)
                               : cause == IDLE_UNKNOWN ? nowhere
                               : cause == IDLE_LAUNCH  ? to->place
