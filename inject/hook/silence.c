@@ -158,7 +158,8 @@ void silence_called(struct thread *t, uint64_t ticks)
 {
     uint64_t silent = atomic_load_explicit(&fork_page.silent_ticks, memory_order_relaxed);
     struct thread_look *l = &t->cost->look;
-    bool is_first = !l->read_cpu_ns, is_due = silent != UINT64_MAX && (is_first || ticks >= silent);
+    bool is_first = !t->ended; /* or the first since calls were passed by, when it may have slept */
+    bool is_due = silent != UINT64_MAX && (is_first || ticks >= silent);
     if (!is_due || !thread_takes_part(t) || t->cost == &thread_cost_shared)
         return;
     uint64_t now = ticks_now();
@@ -166,9 +167,10 @@ void silence_called(struct thread *t, uint64_t ticks)
     if (!silence_may_look(t, now))
         return;
     int saved = errno;
+    bool has_started = l->read_cpu_ns;
     read_times(l, now);
     uint64_t cost = ran(l, ticks_now() - now);
-    if (is_first) /* this is part of the thread's start, which is timed already */
+    if (!has_started) /* this is part of the thread's start, which is timed already */
         thread_cost_raise(t->cost, &t->cost->ticks[COST_START], cost);
     else
         thread_cost_time(t->cost, COST_SILENCE, cost);

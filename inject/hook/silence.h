@@ -4,7 +4,7 @@
  * at the begin, so that the place has a source line, and records how long the thread ran and how
  * long it waited for a processor. Since a gap cannot be foreseen, these times count from the last
  * reading: at the end of the previous gap, after a call as long as a gap, or at the thread's first
- * call.
+ * call, also the first after calls that were not recorded.
  *
  * An observation (stack and readings, four system calls) is not on the fast path, and is skipped if
  * it would cost more than 1/SILENCE_PART of the thread's time: see silence.c. The thread does it
@@ -32,8 +32,8 @@ bool silence_may_look(struct thread *t, uint64_t begin);
  * at `begin` and ends with this. */
 void silence_report(struct thread *t, uint64_t begin, uint64_t ticks);
 
-/* A call of `ticks` has ended. The next times count from here if it was as long as a gap, or the
- * first call. */
+/* A call of `ticks` has ended; thread.ended is still that of the call before. The next times count
+ * from here if it was as long as a gap, or the first call. */
 void silence_called(struct thread *t, uint64_t ticks);
 
 /* Functions for feature.h. */

@@ -161,6 +161,18 @@ def test_steps_by_number(run):
     assert done.sizes(done.process) == [5, 6, 7]
 
 
+def test_silences_count_from_their_own_window(run):
+    """What the thread did before it opened says nothing about a silence in it."""
+    words = [word for step in range(14) for word in ("s", str(step + 1), "z4", str(step + 1))]
+    process = run(words, SCHEDULE="wait=3,warmup=1,active=3,repeat=2").process
+    opened = [r.begin for r in process.of_type(stream_reader.WINDOW) if r.args[1] == 1]
+    silences = process.of_type(stream_reader.TYPE_NUMBERS["silence"])
+    assert len(opened) == 2 and len(silences) >= 4
+    for silence in silences:
+        since = silence.args[1] - 3_000_000  # read a little later than it begins
+        assert silence.begin - since >= max(at for at in opened if at < silence.begin)
+
+
 def test_work_of_warm_steps_is_dropped(run, run_collector):
     """CUPTI's records are on from the warm-up on: in trace and report stands what was launched in
     the window, and nothing is missing."""
