@@ -16,9 +16,7 @@
 /* Is the process's recording incomplete? Then a missing call proves nothing. */
 static bool collectives_pending_is_unsure(const struct collectives *c, const struct process *p)
 {
-    const struct losses *l = p ? &c->walk->losses[p->index] : NULL;
-    return l && (c->places[p->index].is_paused || losses_weight(l) == LOSS_DAMAGE ||
-                 l->counters[COUNTER_DROPPED]);
+    return p && (c->places[p->index].is_paused || walk_may_lack_calls(c->walk, p));
 }
 
 /* How long the rank has waited in the call, up to the last known time of its process. Returns 0 if

@@ -334,12 +334,13 @@ static void take_filtered_collective(struct idle *d, const struct slice *s)
 }
 
 /* The call of the work. Work without a known call most likely belongs to the last one, unless calls
- * are sampled. */
+ * are sampled or lost. */
 static struct idle_submit call_of(const struct idle *d, const struct idle_process *p,
                                   const struct slice *s)
 {
     const struct correlated_call *c = &s->call;
-    if (!s->is_called && s->event.begin_ns < p->sampled_ns)
+    if (!s->is_called && s->event.begin_ns < p->sampled_ns &&
+        !walk_may_lack_calls(d->walk, s->event.process))
         return p->call;
     if (!s->is_called || c->thread >= d->walk->rec->thread_count)
         return (struct idle_submit){0};

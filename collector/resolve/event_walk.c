@@ -94,6 +94,12 @@ enum exit_code walk_verdict(const struct walk *w, bool strict)
     return recording_verdict(w->rec, w->losses, w->kernels.dropped || w->texts.dropped, strict);
 }
 
+bool walk_may_lack_calls(const struct walk *w, const struct process *p)
+{
+    const struct losses *l = &w->losses[p->index];
+    return losses_weight(l) == LOSS_DAMAGE || l->counters[COUNTER_DROPPED];
+}
+
 void collective_of(const struct slice *s, struct collective *what)
 {
     struct survey *survey = &s->walk->survey;

@@ -54,6 +54,10 @@ void walk_add_found(struct walk *w, const struct process *p, const struct walk_f
 /* The recording_verdict for what was walked through. */
 enum exit_code walk_verdict(const struct walk *w, bool strict);
 
+/* Whether calls of the process may be lost: blocks are damaged or missing, or records were dropped.
+ * Then a call that is not found proves nothing. */
+bool walk_may_lack_calls(const struct walk *w, const struct process *p);
+
 /* The kernel of that number in a KERNEL record, or NULL. */
 const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
                                       uint64_t number);

@@ -610,17 +610,19 @@ def test_a_start_that_was_not_recorded_is_in_no_share(report, run_verb, tmp_path
     assert re.search(r"\n  start-up   \S+ m?s until [^;]*\n", screen)
 
 
-@pytest.mark.parametrize("sampled", [False, True])
-def test_who_made_work_is_not_guessed_where_calls_are_passed_by(report, sampled):
+@pytest.mark.parametrize("how", ["all recorded", "sampled", "lost"])
+def test_who_made_work_is_not_guessed_where_calls_are_missing(report, how):
     """Without a number it is of the last call that is recorded, if all of them are."""
     s = started()
-    if sampled:
+    if how == "lost":
+        s.add("counter", 0, 0, 0, args=(5,), text="dropped")
+    elif how == "sampled":
         s.add(STEP_DOWN, OTHER, s.last + 90, 0, code=ONE_OF_TEN, text="1 of 10 launches recorded")
     s.now = s.last + 105
     s.last = s.call("cudaLaunchKernel", 4)
     s.add("kernel", DEVICE, s.last + 504, 50, args=(0, 1, 7, 1, 1, 1))
-    assert causes(report(s)) == ({"unknown": 505} if sampled else {"host": 1, "launch": 4,
-                                                                       "sync": 500})
+    assert causes(report(s)) == (
+        {"host": 1, "launch": 4, "sync": 500} if how == "all recorded" else {"unknown": 505})
 
 
 @pytest.mark.parametrize("how", ["queued", "synchronised", "much later"])
