@@ -28,7 +28,8 @@ static inline const char *gpuprof_error_text(int error)
     case GPUPROF_NOT_OURS: return "not a gpuprof file";
     case GPUPROF_VERSION: return "its format version is newer than this gpuprof reads";
     case GPUPROF_DAMAGED: return "damaged";
-    case GPUPROF_TRUNCATED: return "truncated";
+    case GPUPROF_TRUNCATED:
+        return "truncated: the process was killed as it began to write, or the copy is incomplete";
     case GPUPROF_LIMIT: return "a limit is exceeded";
     case GPUPROF_USAGE: return "wrong usage";
     case GPUPROF_SPOOL:

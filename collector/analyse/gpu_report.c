@@ -480,6 +480,8 @@ const struct sums_info gpu_memory_sums = {
     .table = {TABLE("gpu_memory_peak", "GPU memory", peaks), .place = PLACE_MEMORY,
               .text = {PART, TOTAL}, .is_bare = true, FEW(2)}};
 
+#define FROM_GPU_ROWS ": only for processes whose work on the GPU is not recorded"
+
 const struct sums_info host_kernels_sums = {
     OF_TIMES,
     .keys = {KEY_TEXT},
@@ -488,10 +490,11 @@ const struct sums_info host_kernels_sums = {
     .parts = REPORT_WORK,
     .name = kernel_name,
     .table = {TABLE("host_kernel_sum", "launches by kernel (times of the calls)", calls),
-              .place = PLACE_KERNELS, .text = {SHARE, TEXT_NUMBERS}}};
+              .place = PLACE_KERNELS, .text = {SHARE, TEXT_NUMBERS}, .text_none = FROM_GPU_ROWS}};
 
 const struct sums_info host_copies_sums = {
     OF_KINDS, FROM(ROWS_CALLS, ROW_HOST_COPY, ROW_KIND), .parts = REPORT_WORK,
     .number_name = host_copy_name,
     .table = {TABLE("host_mem_sum", "copies by direction (times of the calls)", calls),
-              .place = PLACE_COPIES, .text = {SHARE, TEXT_NUMBERS, BYTES}}};
+              .place = PLACE_COPIES, .text = {SHARE, TEXT_NUMBERS, BYTES},
+              .text_none = FROM_GPU_ROWS}};

@@ -168,30 +168,42 @@ void each_table(const struct verb *verb, item_fn *item, item_fn *column)
     }
 }
 
-/* Help for the tables of that name, in text or in json and csv. False: no such table. */
-static bool help_table(const struct verb *const *verbs, const char *name)
+static bool is_either(const char *name, const char *one, const char *other)
+{
+    return (one && strcmp(name, one) == 0) || (other && strcmp(name, other) == 0);
+}
+
+/* Prints help for the verb's tables of that name; `of_keys`: for those that only have it in json or
+ * csv. Returns whether there are any. */
+static bool help_tables(const struct verb *verb, const char *name, bool of_keys, bool has_title)
 {
     const struct table_info *info;
     char text[ROW_TEXT_BYTES];
     bool any = false;
-    for (; *verbs && !any; verbs++)
-        for (unsigned i = 0; (info = help_table_at(*verbs, i)); i++) {
-            const char *names[] = {info->name, info->old_name, info->key, info->csv_name};
-            unsigned own = 0;
-            while (own < 4 && !(names[own] && strcmp(names[own], name) == 0))
-                own++;
-            if (own == 4)
-                continue;
-            if (!any) {
-                printf("usage: gpuprof %s --table=%s ...\n\n", (*verbs)->name, info->name);
-                print_wrapped("Each column has its name in json and csv, and in brackets its "
-                              "heading in the text. _ns means nanoseconds, _share a share of 1.",
-                              0, 0);
-            }
-            printf("\n%s: %s\n", info->key ? info->key : info->name, table_about(info, text));
-            each_column(info, print_row);
-            any = true;
+    for (unsigned i = 0; (info = help_table_at(verb, i)); i++) {
+        bool is_named = is_either(name, info->name, info->old_name);
+        if (of_keys ? is_named || !is_either(name, info->key, info->csv_name) : !is_named)
+            continue;
+        if (!any && !has_title) {
+            printf("usage: gpuprof %s --table=%s ...\n\n", verb->name, info->name);
+            print_wrapped("Each column has its name in json and csv, and in brackets its "
+                          "heading in the text. _ns means nanoseconds, _share a share of 1.",
+                          0, 0);
         }
+        printf("\n%s: %s\n", info->key ? info->key : info->name, table_about(info, text));
+        each_column(info, print_row);
+        any = true;
+    }
+    return any;
+}
+
+static bool help_table(const struct verb *const *verbs, const char *name)
+{
+    bool any = false;
+    for (; *verbs && !any; verbs++) {
+        any = help_tables(*verbs, name, false, false);
+        any |= help_tables(*verbs, name, true, any);
+    }
     return any;
 }
 
@@ -265,7 +277,8 @@ const struct verb *verb_find(const struct verb *const *verbs, const char *name)
     return *verbs;
 }
 
-enum exit_code verb_unknown(const struct verb *const *verbs, const char *before, const char *name)
+enum exit_code verb_unknown(const struct verb *const *verbs, const char *before, const char *what,
+                            const char *name)
 {
     char text[NEAREST_TEXT_BYTES];
     if (access(name, F_OK) == 0)
@@ -276,7 +289,7 @@ enum exit_code verb_unknown(const struct verb *const *verbs, const char *before,
     for (; *verbs; verbs++)
         nearest_offer(&nearest, (*verbs)->name);
     return usage_error("%sunknown %s '%s'%s; try 'gpuprof help'", before,
-                       name[0] == '-' ? "option" : "verb", name, nearest_text(&nearest, "", text));
+                       name[0] == '-' ? "option" : what, name, nearest_text(&nearest, "", text));
 }
 
 enum exit_code verb_missing(const char *command)
@@ -289,7 +302,7 @@ enum exit_code verb_help(const struct verb *const *verbs, const char *name, bool
 {
     const struct verb *verb = name ? verb_find(verbs, name) : NULL;
     if (name && !verb)
-        return verb_unknown(verbs, "help: ", name);
+        return verb_unknown(verbs, "help: ", "verb, topic, table or finding", name);
     if (verb)
         help_one(verb, all);
     else
@@ -327,7 +340,7 @@ static enum exit_code help(const struct options *options)
 }
 
 static const struct option help_own[] = {
-    {0, "help-all", NULL, .take = option_flag, .at = 0, "Print all options of the verb"},
+    {0, "help-all", NULL, .take = option_flag, .at = 0}, /* of the named verb */
     {0},
 };
 

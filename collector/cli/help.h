@@ -47,8 +47,10 @@ enum exit_code verb_help(const struct verb *const *verbs, const char *name, bool
 /* Prints what gpuprof is and how to start, on stdout, if no verb was named. Returns EXIT_USAGE. */
 enum exit_code verb_missing(const char *command);
 
-/* Reports an unknown verb after `before`, with a suggestion. Returns EXIT_USAGE. */
-enum exit_code verb_unknown(const struct verb *const *verbs, const char *before, const char *name);
+/* Reports after `before` that `name` is no `what` ("verb"), with a suggestion. Returns EXIT_USAGE.
+ */
+enum exit_code verb_unknown(const struct verb *const *verbs, const char *before, const char *what,
+                            const char *name);
 
 /* ---- topics (topics.c) ---- */
 

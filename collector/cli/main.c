@@ -53,5 +53,5 @@ int main(int argc, char **argv)
     for (const struct verb *const *verb = verbs; *verb; verb++)
         if ((*verb)->run && strcmp((*verb)->name, argv[1]) == 0)
             return (int)main_run(*verb, command, argc - 1, argv + 1);
-    return verb_unknown(verbs, "", argv[1]);
+    return verb_unknown(verbs, "", "verb", argv[1]);
 }

@@ -295,7 +295,7 @@ static enum exit_code manual(const struct options *options)
     const struct topic *topic = of && !verb ? topic_find(of) : NULL;
     bool of_header = of && strcmp(of, "gpuprof.h") == 0;
     if (of && !verb && !topic && !of_header)
-        return verb_unknown(options->verbs, "manual: ", of);
+        return verb_unknown(options->verbs, "manual: ", "verb or topic", of);
     if (options->path_count > 1)
         return usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
                            options->paths[1]);

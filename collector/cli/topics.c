@@ -40,9 +40,11 @@ static void finding_text(const struct finding_kind *kind, char text[TOPIC_TEXT_B
 {
     char floor[UNIT_TEXT_BYTES], threshold[128] = "";
     if (kind->share)
-        snprintf(threshold, sizeof threshold,
-                 "\nThreshold: more than %u %% of the time and more than %s.", kind->share,
-                 time_text(floor, kind->floor_ns));
+        snprintf(
+            threshold, sizeof threshold,
+            "\nThreshold: more than %u %% of the time and more than %s (less if only a part of "
+            "the run is recorded or selected).",
+            kind->share, time_text(floor, kind->floor_ns));
     else if (kind->floor_ns)
         snprintf(threshold, sizeof threshold, "\nThreshold: more than %s.",
                  time_text(floor, kind->floor_ns));
@@ -175,8 +177,8 @@ const struct topic topics[] = {
     {"findings", "what report can find, and when it says so",
      "A finding is time or memory that a program can get back. Its costs are those of the device "
      "that loses most by it. They must exceed two thresholds: a share of the device's recorded "
-     "time after start-up, and a minimum. If you select a part of a recording, the minimum "
-     "shrinks in proportion. 'gpuprof help FINDING' explains one.",
+     "time after start-up, and a minimum. If only a part of the run is recorded or selected, "
+     "the minimum shrinks in proportion. 'gpuprof help FINDING' explains one.",
      .each = each_finding},
     {"losses", "what may be missing from a recording",
      "Each is a row of the table losses and a member of losses in the JSON.", .each = each_loss},

@@ -189,7 +189,7 @@ static void text_kernels(const struct comparison *c, const struct kernel_match *
     for (int sign = 1; sign >= -1; sign -= 2)
         for (uint32_t i = 0, shown = 0; i < m->count && shown < KERNELS_TEXT; i++) {
             char added[CHANGE_CELL_BYTES];
-            if (sign * m->rows[i].added_ns <= 0)
+            if (sign * m->rows[i].added_ns < 1)
                 continue;
             if (!has_title)
                 fprintf(out, "\nkernels that changed most, in %s (they explain, but do not gate)\n",

@@ -393,7 +393,7 @@ static enum exit_code read_operand(struct run_set *s, const char *word,
     for (; code == EXIT_OK && !baseline && (paths[count] = strsep(&rest, separators)); count++)
         if (stat(paths[count], &status) < 0)
             code = usage_error("%s: %s: neither a recording nor a baseline in %s; 'gpuprof "
-                               "baseline list' shows the baselines",
+                               "diff --list' shows the baselines",
                                how->verb, word, how->folder);
     if (code == EXIT_OK)
         code = baseline ? run_operands_baseline(s, baseline, how->verb)

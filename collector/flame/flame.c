@@ -123,8 +123,9 @@ static void make_note(struct flame *f, const struct stack_cost *without)
         snprintf(f->note, FLAME_TEXT_BYTES, "everything has a stack");
     else
         snprintf(f->note, FLAME_TEXT_BYTES,
-                 "[no stack]: %s of the %s: " NO_STACK_REASON "; to record stacks: %s",
-                 flame_value_text(f->weight, value, f->stackless), info->text, info->command);
+                 "[no stack]: %s of the %s (%.1f%%): " NO_STACK_REASON "; to record stacks: %s",
+                 flame_value_text(f->weight, value, f->stackless), info->text,
+                 100 * (double)f->stackless / (double)f->nodes[0].total[FLAME_NOW], info->command);
 }
 
 static void make_title(struct flame *f, const struct recording *rec)
@@ -165,7 +166,7 @@ static void say_missing_reasons(const struct recording *rec, const char *key, co
     unsigned count = missing_reasons_find(rec, key, found);
     for (unsigned i = 0; i < count; i++) {
         char *text = missing_reason_text(&found[i], rec, what);
-        message("flame: %s", text);
+        message("%s", text);
         free(text);
     }
 }
@@ -177,21 +178,21 @@ void flame_say(const struct flame *f, const char *command)
     uint64_t total = f->nodes[0].total[FLAME_NOW];
     call_tree_say(f->tree);
     if (f->stackless)
-        message("flame: %s", f->note);
+        message("%s", f->note);
     say_missing_reasons(rec, "stacks", "stacks");
     say_missing_reasons(rec, "python", "Python frames");
     if (total > f->stackless)
         return;
     const char *what = total ? "the whole graph is [no stack]" : "nothing to show";
     if (!total && f->weight < WEIGHT_CPU) { /* other commands would not help */
-        message("flame: %s: no event has %s", what, info->text);
+        message("%s: no event has %s", what, info->text);
         return;
     }
     struct next_words words;
     next_words_init(&words, command, NULL, 0);
     recorded_program(rec, &words);
     char *next = next_line(&words, info->command);
-    message("flame: %s: no event has a stack with %s; to record it: %s", what, info->text, next);
+    message("%s: no event has a stack with %s; to record it: %s", what, info->text, next);
     free(next);
     next_words_release(&words);
 }

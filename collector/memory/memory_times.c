@@ -177,8 +177,10 @@ static void fill_range(const struct table *t, uint32_t index, struct cell *cells
     const struct memory_report *m = t->source;
     const struct memory_range_row *row = table_item(t, index);
     const struct memory_place *p = &m->places.list[row->place];
-    cells[NAME] = cell_owned(json_line(row->name ? row->name->raw : "(no name)"));
+    char *name = json_line(row->name ? row->name->raw : "(no name)");
     cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
+    cells[NAME] = cell_printf(t->format == FORMAT_TEXT ? "%s, %s" : "%s", name, cells[PLACE].text);
+    free(name);
     cells[WHERE] = cell_text(memory_where_text(p->where));
     cells[KEPT] = memory_change_cell(row->kept, t->format);
 }
@@ -188,7 +190,7 @@ const struct table_info memory_ranges_table = {
     .key = "ranges",
     .title = "memory in ranges and labels",
     TABLE_COLUMNS(range_columns),
-    .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
+    .text = {RANGE_PEAK, RISE, KEPT, COUNT},
     .text_limit = 100,
     .rows = {ROWS_IN(struct memory_report, ranges.rows, ranges.count)},
     .row = fill_range,

@@ -2,6 +2,7 @@
 /* Groups processes into jobs. */
 #include "read/recording.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "rank.h"
 
 #define JOBS_TRIED 16 /* only the newest jobs are candidates for a process */
@@ -169,9 +171,28 @@ static void keep_missing(struct recording *rec, const struct select_request *w)
     rec->missing_count = kept;
 }
 
+#define LISTED_MAX 4
+
+/* Lists the first processes, as "rank 0 is pid 17, pid 18"; owned by the caller. */
+static char *list_processes(const struct recording *rec)
+{
+    char *text = memory_text("");
+    for (uint32_t i = 0; i < rec->count && i < LISTED_MAX; i++) {
+        const struct process *p = rec->processes[i];
+        char rank[32] = "", *before = text;
+        if (p->rank != RANK_NONE)
+            snprintf(rank, sizeof rank, "rank %" PRIu64 " is ", p->rank);
+        text = text_printf("%s%s%spid %u%s", before, i ? ", " : "", rank, p->header.pid,
+                           i + 1 == LISTED_MAX && rec->count > LISTED_MAX ? ", ..." : "");
+        free(before);
+    }
+    return text;
+}
+
 enum exit_code recording_select(struct recording *rec, const struct select_request *w)
 {
     uint32_t count = rec->count;
+    char *there = list_processes(rec);
     for (uint32_t i = 0; i < count; i++) {
         struct process *p = rec->processes[i];
         p->is_elsewhere = !jobs_is_wanted(p, w);
@@ -181,10 +202,13 @@ enum exit_code recording_select(struct recording *rec, const struct select_reque
     recording_drop(rec);
     rec->left_out = count - rec->count;
     keep_missing(rec, w);
-    return rec->count ? EXIT_OK
-                      : usage_error("none of the %u recorded processes matches --rank, --pid or "
-                                    "--job; 'gpuprof report --table=ranks' lists them",
-                                    count);
+    enum exit_code code =
+        rec->count ? EXIT_OK
+                   : usage_error("none of the %u recorded processes matches --rank, --pid or "
+                                 "--job; there are: %s",
+                                 count, there);
+    free(there);
+    return code;
 }
 
 /* ---- ranks that are not here ----------------------------------------------------------------- */

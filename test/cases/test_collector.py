@@ -48,7 +48,7 @@ def calls_of(trace):
      "'--backtrace=sync' (it is an option of 'gpuprof run'); try"),
     (["dump", "-o", "x", "y"], "dump: unknown option '-o'"),
     (["report", "--format=xml", "x"], "--format: 'xml' is not one of text|json|csv"),
-    (["manual", "x"], "manual: unknown verb 'x'"),
+    (["manual", "x"], "manual: unknown verb or topic 'x'"),
     (["help", "merge", "report"], "help: too many arguments"),
     (["dump", "--strict=yes", "x"], "dump: --strict takes no value"),
     (["report", "--rank=1", "--rank=2", "x"],

@@ -111,7 +111,7 @@ def test_ranks_are_one_run(make_records, run_verb, tmp_path):
     assert {key: row["metrics"][key] for key in ("step_ns", "launches", "peak_memory_bytes")} == {
         "step_ns": 2 * 10**6, "launches": 9, "peak_memory_bytes": 5 << 20}
     text = run_verb("diff", "one", "--against", "three", status=UNSURE).stdout
-    assert "number of processes: 1 (one), 3 (three)" in text
+    assert "number of processes with steps: 1 (one), 3 (three)" in text
 
 
 def test_ranks_that_share_a_device(make_records, run_verb, run_collector, tmp_path):

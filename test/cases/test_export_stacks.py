@@ -118,7 +118,7 @@ def test_same_as_flame(run_verb, make_stacks, tmp_path):
     folder = make_stacks(*TRAIN)
     for weight in WEIGHTS:
         said = run_verb("export", folder, "--weight", weight, "-o", "x.folded").stderr
-        assert ("flame: [no stack]: " in said) == (("[no stack]",) in WEIGHTS[weight])
+        assert ("gpuprof: [no stack]: " in said) == (("[no stack]",) in WEIGHTS[weight])
         run_verb("export", folder, "--weight", weight, "-o", "x.json")
         assert folded((tmp_path / "x.folded").read_text()) == {
             ";".join(stack): value for stack, value in WEIGHTS[weight].items()}

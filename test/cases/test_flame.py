@@ -24,7 +24,7 @@ def test_folded(run_verb, make_stacks, weight):
     assert all(line.startswith("rank 0: python train.py (testhost, pid 1000);")
                for line in result.stdout.splitlines())
     left_out = {"gpu": "100 ns of the time of launched work", "host": "300 ns of the time of calls",
-                "calls": "1 of the calls: "}.get(weight)
+                "calls": "1 of the calls (16.7%): "}.get(weight)
     assert f"[no stack]: {left_out}" in result.stderr if left_out else \
         "[no stack]" not in result.stderr
 
@@ -142,7 +142,7 @@ def test_nothing_to_show(run_verb, make_stacks):
         result = run_verb("flame", folder, "-o", name)
         assert "absent: switched off" in result.stderr
         assert result.stderr.endswith(
-            "gpuprof: flame: the whole graph is [no stack]: no event has a stack with time of "
+            "gpuprof: the whole graph is [no stack]: no event has a stack with time of "
             "calls on the host; to record it: "
             "gpuprof run --backtrace=launch,alloc,copy,sync,graph_launch python train.py\n")
     assert run_verb("flame", "--weight=bytes", folder).stderr.endswith(

@@ -122,7 +122,7 @@ def test_why_there_are_none(run_verb, make_stacks):
     wanted = {f"stacks absent in 1 of 4 processes: {off}",
               f"Python frames absent in 2 of 4 processes: {old}"}
     said = run_verb("flame", folder).stderr.splitlines()
-    assert wanted <= {line.removeprefix("gpuprof: flame: ") for line in said}
+    assert wanted <= {line.removeprefix("gpuprof: ") for line in said}
     text = run_verb("report", "--by=python-line", folder).stdout
     assert wanted <= set(text.splitlines())
     _, report = rows_of(run_verb, folder, "python-line")
