@@ -355,7 +355,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
     }
     open_close(t, i, stack, weight);
     silence_called(t, ticks);
-    t->ended = end;
+    t->ended = calls_are_off() ? 0 : end; /* time without recording is not a gap */
     if (thread_is_asked(t))
         thread_follow(t);
     if (attention_now() >= ATTENTION_LATE)

@@ -188,9 +188,7 @@ static inline __attribute__((always_inline)) bool call_is_off(struct call *c,
                                                               const struct call_site *site)
 {
     struct thread *t = &this_thread;
-    if (likely(
-            !(atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & EPOCH_PAUSED)) ||
-        site->class == API_ALLOC || site->capture || unlikely(t->open))
+    if (likely(!calls_are_off()) || site->class == API_ALLOC || site->capture || unlikely(t->open))
         return false;
     c->mark = 0;
     if (!t->passed)

@@ -159,7 +159,7 @@ void silence_called(struct thread *t, uint64_t ticks)
     uint64_t silent = atomic_load_explicit(&fork_page.silent_ticks, memory_order_relaxed);
     struct thread_look *l = &t->cost->look;
     bool is_first = !t->ended; /* or the first since calls were passed by, when it may have slept */
-    bool is_due = silent != UINT64_MAX && (is_first || ticks >= silent);
+    bool is_due = silent != UINT64_MAX && !calls_are_off() && (is_first || ticks >= silent);
     if (!is_due || !thread_takes_part(t) || t->cost == &thread_cost_shared)
         return;
     uint64_t now = ticks_now();

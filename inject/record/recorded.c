@@ -38,7 +38,7 @@ static void state_off(uint32_t more)
 
 void recorded_publish(void)
 {
-    if (!(atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & EPOCH_PAUSED))
+    if (!calls_are_off())
         state_off(UINT32_MAX);
 }
 

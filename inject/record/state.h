@@ -124,6 +124,12 @@ static inline uint64_t epoch_now(void)
     return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & EPOCH_MASK;
 }
 
+/* Only calls that memory depends on are recorded now. */
+static inline bool calls_are_off(void)
+{
+    return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & EPOCH_PAUSED;
+}
+
 static inline uint64_t attention_now(void)
 {
     return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) >> 32 << 32;
