@@ -354,7 +354,7 @@ void idle_take_silence(struct idle *d, const struct slice *s)
     struct idle_thread *t = idle_thread_of(d, s->event.thread);
     t->silence =
         (struct idle_silence){.ns = record_arg(s->event.record, SILENCE_NS), .is_pending = true};
-    if (!silence_look_of(s->event.record, &t->silence.look))
-        t->silence.look.unknown = SILENCE_ALL;
+    (void)silence_look_of(s->event.record,
+                          &t->silence.look); /* if not known, the thread counts as running */
     thread_times_take(&d->host, s);
 }

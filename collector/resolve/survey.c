@@ -416,7 +416,7 @@ void survey_report(struct survey *s, uint32_t first, uint32_t end, struct losses
             continue;
         if (given_up_ns != UINT64_MAX)
             l->gpu_given_up += all[i].count;
-        else
+        else if (!process_runs(s->rec->processes[i])) /* else CUPTI may still deliver it */
             l->gpu_missing = all[i].count;
         l->gpu_pending = all[i].pending;
         l->gpu_untied = s->processes[i].untied;

@@ -270,8 +270,8 @@ silence("in_which_others_ran", 8000, 8000, 300, 7700, preempted=8000)
 silence("of_three_kinds", 8000, 8000, 2000, 2000, waiting=4000, preempted=2000, host=2000)
 silence("off_the_processor_nobody_knows_why", 8000, 8000, 100, None, unknown=8000)
 # The thread's times are of much more, or were never read before.
-silence("of_which_nothing_is_known", 8000, 0, 0, 0, unknown=8000)
-silence("behind_long_work_that_may_have_waited", 8000, 80_000, 70_000, 0, unknown=8000)
+silence("of_which_nothing_is_known", 8000, 0, 0, 0, host=8000)
+silence("behind_long_work_that_may_have_waited", 8000, 80_000, 70_000, 0, host=8000)
 silence("of_seconds", 6_000_000, 6_000_000, 1000, 1000, waiting=6_000_000)
 
 
