@@ -4,6 +4,7 @@
 import errno
 import json
 import re
+import subprocess
 
 import conftest
 import csv_tables
@@ -149,3 +150,17 @@ def test_counter_rises_and_is_said(library, run_collector, tmp_path, name):
     rows = csv_tables.tables(run_collector("report", "--format=csv", out).stdout)["losses"]
     assert [(r["kind"], r["count"]) for r in rows if r["name"] == name] == \
         [("loss" if is_loss else "note", str(value))]
+
+
+def test_work_in_flight_is_not_lost(collector, program, tmp_path):
+    """While a process runs, CUPTI may still deliver it."""
+    found = []
+    with conftest.Program([collector, "run", "--quiet", "-o", "data", program("demo")],
+                          cwd=tmp_path) as process:
+        while process.poll() is None:
+            done = subprocess.run([collector, "report", "--keep-live", "--format=json", "data"],
+                                  cwd=tmp_path, capture_output=True, text=True, check=False)
+            if done.stdout:
+                losses = json.loads(done.stdout)["losses"]
+                found += [losses] if losses.get("running") == 2 else []
+    assert found and not any("gpu_missing" in losses for losses in found)
