@@ -163,7 +163,9 @@ enum exit_code standard_output_end(void)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return EXIT_OK;
-    /* An earlier write failed, and its errno is lost. */
+    /* The errno of an earlier write is lost. Another one most likely fails for the same reason. */
+    if (!errno && putchar('\n') != EOF)
+        fflush(stdout);
     int number = errno;
     message("standard output: %s", number ? strerror(number) : "cannot be written");
     return EXIT_ENVIRONMENT;
