@@ -104,7 +104,8 @@ static void find_owners(struct findings *f, const struct memory_report *m, enum 
             ARRAY_KEEP(at->owners, at->owner_count, FINDING_ROWS, &owned, has_more);
     }
     for (unsigned where = 0; !places && where < MEMORY_WHERES; where++)
-        for (struct at_place *at = all; at < all + m->places.count; at++) {
+        for (uint32_t i = 0; i < m->places.count; i++) {
+            struct at_place *at = &all[i];
             if (!at->bytes || at->place->where != where)
                 continue;
             worst = places++ && worst->bytes >= at->bytes ? worst : at;
