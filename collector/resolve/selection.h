@@ -120,11 +120,13 @@ static inline void selection_keep_work(struct selection *s)
     s->keeps_work = !s->filter.is_near && (s->filter.is_of_time || s->walk->rec->count > 1);
 }
 
-/* Finds the blocks beside the selection. A stream's queue has room for some 1,000 launches, each
- * with up to some 16 records of operators, so the last records of a thread have the calls that made
- * its first work. (selection_blocks.c, like the next.) */
-#define SELECTION_RECORDS_BEFORE 16384
-#define SELECTION_RECORDS_NEAR   1024 /* after it, and of work before it */
+/* Finds the blocks beside the selection. A queue of the device has room for some 1,000 launches,
+ * and a process has 8 of them by default (CUDA_DEVICE_MAX_CONNECTIONS); with operators or ranges a
+ * launch has up to some 16 records. So the last records of a thread have the calls that made its
+ * first work. (selection_blocks.c, like the next.) */
+#define SELECTION_RECORDS_CALLS 8192  /* before it, of a thread, if there are only calls */
+#define SELECTION_RECORDS_SPANS 16384 /* the same, if there may be operators, ranges ... */
+#define SELECTION_RECORDS_NEAR  1024  /* after it, and of work before it */
 void selection_find_beside(struct selection *s);
 
 /*

@@ -64,6 +64,13 @@ struct neighbours {
     uint64_t calls, work, next;
 };
 
+struct search {
+    const struct selection *selection;
+    struct neighbours *all; /* by thread, then by process */
+    uint64_t records_max;   /* with calls, of a thread, before the selection */
+    uint64_t work_ns;       /* collectives of the window go on until then */
+};
+
 static bool is_one_of(uint64_t *count, uint64_t added, uint64_t most)
 {
     bool is_it = *count < most;
@@ -71,18 +78,18 @@ static bool is_one_of(uint64_t *count, uint64_t added, uint64_t most)
     return is_it;
 }
 
-/* Takes an entry: after the selection in the order of time, before it in the reverse order.
- * Collectives of the window go on until `work_ns`. Returns why it is read, if that is known. */
-static uint8_t find_beside(const struct selection *s, struct neighbours *all, uint32_t at,
-                           uint64_t work_ns, bool is_after)
+/* Takes an entry: after the selection in the order of time, before it in the reverse order. Returns
+ * why it is read, if that is known. */
+static uint8_t find_beside(const struct search *f, uint32_t at, bool is_after)
 {
+    const struct selection *s = f->selection;
     const struct recording *rec = s->walk->rec;
     const struct index_entry *entry = &rec->index.entries[at];
     struct process *p = rec->loaded[entry->process];
     const struct time_span bounds = s->filter.bounds(s->filter.context, p);
     const struct thread *thread =
         entry->thread == INDEX_THREADS ? NULL : thread_find(&p->threads, entry->thread);
-    struct neighbours *n = &all[thread ? thread->index : rec->thread_count + p->index];
+    struct neighbours *n = &f->all[thread ? thread->index : rec->thread_count + p->index];
     uint64_t threads = thread ? 1 : p->thread_count;
     uint64_t types = entry->types ? entry->types : UINT64_MAX;
     bool has_work = types & WORK_TYPES;
@@ -92,11 +99,11 @@ static uint8_t find_beside(const struct selection *s, struct neighbours *all, ui
     if (is_after)
         return ((has_calls || has_work) &&
                 is_one_of(&n->next, entry->records, threads * SELECTION_RECORDS_NEAR)) ||
-                       (has_work && entry->time < work_ns)
+                       (has_work && entry->time < f->work_ns)
                    ? BESIDE_IDLE
                    : 0;
     if (has_calls && entry->time < bounds.begin_ns &&
-        is_one_of(&n->calls, entry->records, threads * SELECTION_RECORDS_BEFORE))
+        is_one_of(&n->calls, entry->records, threads * f->records_max))
         return types & CALL_TYPES ? BESIDE_CALLS : BESIDE_IDLE;
     if (entry->end >= bounds.begin_ns) /* of a run, the blocks outside the window are read, too */
         return entry->count > 1 ? BESIDE_IDLE : 0;
@@ -125,12 +132,16 @@ void selection_find_beside(struct selection *s)
 {
     const struct recording *rec = s->walk->rec;
     uint32_t count = rec->index.count;
-    struct neighbours *all = memory_new(rec->thread_count + rec->count + 1u, sizeof *all);
-    uint64_t work_ns = end_of_work(s);
+    struct search f = {.selection = s,
+                       .all = memory_new(rec->thread_count + rec->count + 1u, sizeof *f.all),
+                       .records_max = recording_may_have(rec, SELECTION_SPAN_TYPES)
+                                          ? SELECTION_RECORDS_SPANS
+                                          : SELECTION_RECORDS_CALLS,
+                       .work_ns = end_of_work(s)};
     s->beside = memory_new(count + 1u, sizeof *s->beside);
     for (uint32_t i = 0; i < count; i++)
-        s->beside[i] = find_beside(s, all, i, work_ns, true);
+        s->beside[i] = find_beside(&f, i, true);
     for (uint32_t i = count; i-- > 0;)
-        s->beside[i] = find_beside(s, all, i, work_ns, false);
-    free(all);
+        s->beside[i] = find_beside(&f, i, false);
+    free(f.all);
 }
