@@ -173,8 +173,8 @@ static void keep_missing(struct recording *rec, const struct select_request *w)
 
 #define LISTED_MAX 4
 
-/* Lists the first processes, as "rank 0 is pid 17, pid 18"; owned by the caller. */
-static char *list_processes(const struct recording *rec)
+/* Reports that no process matches, with the first ones as "rank 0 is pid 17, pid 18". */
+static enum exit_code nothing_wanted(const struct recording *rec)
 {
     char *text = memory_text("");
     for (uint32_t i = 0; i < rec->count && i < LISTED_MAX; i++) {
@@ -186,29 +186,29 @@ static char *list_processes(const struct recording *rec)
                            i + 1 == LISTED_MAX && rec->count > LISTED_MAX ? ", ..." : "");
         free(before);
     }
-    return text;
+    enum exit_code code = usage_error("none of the %u recorded processes matches --rank, --pid or "
+                                      "--job; there are: %s",
+                                      rec->count, text);
+    free(text);
+    return code;
 }
 
 enum exit_code recording_select(struct recording *rec, const struct select_request *w)
 {
-    uint32_t count = rec->count;
-    char *there = list_processes(rec);
+    uint32_t count = rec->count, wanted = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct process *p = rec->processes[i];
         p->is_elsewhere = !jobs_is_wanted(p, w);
         rec->left_out_ranks +=
             p->is_elsewhere && p->job != JOB_NONE && number_list_has(&w->jobs, p->job);
+        wanted += !p->is_elsewhere;
     }
+    if (!wanted)
+        return nothing_wanted(rec);
     recording_drop(rec);
     rec->left_out = count - rec->count;
     keep_missing(rec, w);
-    enum exit_code code =
-        rec->count ? EXIT_OK
-                   : usage_error("none of the %u recorded processes matches --rank, --pid or "
-                                 "--job; there are: %s",
-                                 count, there);
-    free(there);
-    return code;
+    return EXIT_OK;
 }
 
 /* ---- ranks that are not here ----------------------------------------------------------------- */
